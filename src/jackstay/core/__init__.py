@@ -1,0 +1,1 @@
+"""The words: values without clock, chance or input and output."""

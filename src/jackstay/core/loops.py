@@ -1,0 +1,16 @@
+"""What loop detection remembers of a session."""
+
+import msgspec
+
+
+class LoopWindow(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """What loop detection remembers: marks of the last calls and words, and how often it has spoken.
+
+    `marks` are of call and result, `errors` of tool and error text (empty where a call succeeded), both
+    oldest first; `words` are of replies without calls. `found` counts detections and chooses the rung.
+    """
+
+    marks: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    found: int = 0

@@ -1,0 +1,114 @@
+"""The messages of a session as a value that grows without being copied."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
+
+from jackstay.core.messages import Message, ToolCall, ToolResult
+
+T = TypeVar("T")
+
+
+class Transcript:
+    """An immutable sequence of messages.
+
+    Appending to the newest value is O(what is appended): values share one growing list and differ in their
+    length. What is derived from a message once (wire bytes, token counts) is remembered beside it by
+    `derived`, so that a run of n turns does n pieces of such work and not n².
+    """
+
+    __slots__ = ("_calls", "_derived", "_items", "_length", "_results")
+
+    def __init__(self, messages: Iterable[Message] = ()) -> None:
+        self._items: list[Message] = list(messages)
+        self._length = len(self._items)
+        self._derived: dict[str, list[Any]] = {}
+        self._calls: dict[str, ToolCall] = {}
+        self._results: dict[str, ToolResult] = {}
+        _index(self._items, self._calls, self._results)
+
+    def append(self, *messages: Message) -> "Transcript":
+        """This transcript followed by the messages; the receiver stays as it is."""
+        if not messages:
+            return self
+        if len(self._items) != self._length:  # somebody else has grown the shared list: part from it
+            return Transcript((*self, *messages))
+        grown = Transcript.__new__(Transcript)
+        grown._items, grown._derived = self._items, self._derived
+        grown._calls, grown._results = self._calls, self._results
+        grown._items.extend(messages)
+        _index(messages, grown._calls, grown._results)
+        grown._length = len(grown._items)
+        return grown
+
+    def amend(self, index: int, message: Message) -> "Transcript":
+        """This transcript with another message at `index` (a rare change: everything is copied)."""
+        messages = list(self)
+        messages[index] = message
+        return Transcript(messages)
+
+    def derived(self, key: str, make: Callable[[Message], T]) -> list[T]:
+        """`make` of each message, in order, computed once per message and key. Read it, do not change it."""
+        made = self._derived.setdefault(key, [])
+        if len(made) < self._length:
+            made.extend([make(message) for message in self._items[len(made) : self._length]])
+        return made if len(made) == self._length else made[: self._length]
+
+    def scanned(self, key: str, make: Callable[[T | None, Message], T]) -> list[T]:
+        """Like `derived`, for what depends on the messages before as well.
+
+        `make` gets what was made of the message before (None for the first one) and the message.
+        """
+        made = self._derived.setdefault(key, [])
+        for message in self._items[len(made) : self._length]:
+            made.append(make(made[-1] if made else None, message))
+        return made if len(made) == self._length else made[: self._length]
+
+    def call(self, call_id: str) -> ToolCall | None:
+        """The call of this id, as the model asked for it."""
+        return self._calls.get(call_id)
+
+    def result(self, call_id: str) -> ToolResult | None:
+        """What came of the call of this id."""
+        return self._results.get(call_id)
+
+    def last_batch(self) -> tuple[Message | None, list[Message]]:
+        """The last message that is no tool result, and the results after it."""
+        items, at = self._items, self._length
+        while at and items[at - 1].role == "tool":
+            at -= 1
+        return (items[at - 1] if at else None), items[at : self._length]
+
+    def since(self, length: int) -> list[Message]:
+        """The messages from position `length` on."""
+        return self._items[length : self._length]
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[Message]:
+        return iter(self._items[: self._length])
+
+    def __getitem__(self, index: int) -> Message:
+        return self._items[: self._length][index] if self._length != len(self._items) else self._items[index]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Transcript) and list(self) == list(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return f"Transcript({list(self)!r})"
+
+
+def _index(messages: Iterable[Message], calls: dict[str, ToolCall], results: dict[str, ToolResult]) -> None:
+    """Remember calls and results by id."""
+    for message in messages:
+        if message.role == "tool":
+            for part in message.parts:
+                if isinstance(part, ToolResult):
+                    results[part.call_id] = part
+        elif message.role == "assistant":
+            for part in message.parts:
+                if isinstance(part, ToolCall):
+                    calls[part.call_id] = part
