@@ -1,0 +1,102 @@
+"""Does this path lead to a secret?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Final
+
+_SECRET: Final = re.compile(
+    r"""(?:^|/)(?:
+        \.ssh(?:/(?!.*\.pub$|known_hosts(?:\.old)?$|config$).*)?$
+      | \.gnupg(?:/.*)?$
+      | \.env(?:\.(?!example$|sample$|template$|dist$|defaults?$)[\w.-]+)?$ | [\w-]+\.env$
+      | \.netrc$ | _netrc$ | \.pgpass$ | \.my\.cnf$ | \.git-credentials$ | \.htpasswd$ | \.vault-token$ |
+      \.boto$
+      | \.aws/credentials$ | \.config/gh/hosts\.yml$ | \.config/gcloud/.* | \.azure/.*
+      | \.docker/config\.json$ | \.kube/config$ | \.npmrc$ | \.pypirc$ | \.cargo/credentials(?:\.toml)?$
+      | \.password-store(?:/.*)?$ | \.local/share/keyrings(?:/.*)?$ | \.config/op(?:/.*)?$ | \.terraformrc$
+      | id_(?:rsa|dsa|ecdsa|ed25519)(?:_[\w-]+)?$ | [\w.-]+\.kdbx$ | logins\.json$ | key[34]\.db$
+    )
+    | ^/etc/(?:shadow|gshadow|sudoers(?:\.d(?:/.*)?)?)-?$ | ^/etc/ssh/ssh_host_\w+_key$ |
+    ^/etc/ssl/private(?:/.*)?$
+    | ^/proc/[^/]+(?:/task/[^/]+)?/(?:environ|mem|auxv)$ | ^/proc/kcore$ | ^/dev/k?mem$
+    | ^/var/lib/(?:sss/secrets|secrets)(?:/.*)?$ | ^/run/secrets(?:/.*)?$
+    """,
+    re.VERBOSE,
+)
+_GLOB: Final = re.compile(r"[*?\[{]")
+_SAMPLES: Final = (
+    ".ssh/id_rsa", ".ssh/id_ed25519", ".ssh", ".gnupg", ".env", ".netrc", ".pgpass", ".git-credentials",
+    ".aws/credentials", ".docker/config.json", ".kube/config", ".npmrc", ".password-store", "/etc/shadow",
+    "/etc/gshadow", "/proc/1/environ", "/proc/self/environ",
+)  # fmt: skip
+_CLASS: Final = re.compile(r"\[[^\]]*\]")
+
+
+def tidy(path: str) -> str:
+    """The path without `.`, doubled slashes and (as far as the text tells) `..`."""
+    parts: list[str] = []
+    for part in path.split("/"):
+        if part == ".." and parts and parts[-1] not in ("", "..", "~", "."):
+            parts.pop()
+        elif part not in ("", ".") or (not parts and part == "" and path.startswith("/")):
+            parts.append(part)
+    return "/".join(parts) if parts != [""] else "/"
+
+
+@lru_cache(maxsize=4096)
+def is_secret(path: str) -> bool:
+    """Whether a path as written is, or as a pattern could match, a place where secrets are kept."""
+    if _GLOB.search(path):
+        return _could_match(path)
+    return _SECRET.search(tidy(path)) is not None
+
+
+def _could_match(pattern: str) -> bool:
+    last = pattern.rsplit("/", 2)
+    head = [part for part in last if not _GLOB.search(part)]
+    if any(_SECRET.search(tidy(part + "/x")) for part in head if part.startswith(".")):
+        return True
+    wild = _wild(tidy(pattern))
+    if "/" not in pattern:
+        return any("/" not in sample and re.fullmatch(wild, sample) for sample in _SAMPLES)
+    return any(
+        re.fullmatch(wild, sample) or re.fullmatch(r".*/" + wild, "/home/u/" + sample) for sample in _SAMPLES
+    )
+
+
+def _wild(pattern: str) -> str:
+    pieces: list[str] = []
+    at = 0
+    while at < len(pattern):
+        char = pattern[at]
+        box = _CLASS.match(pattern, at) if char == "[" else None
+        if box is not None:
+            pieces.append("[^/]")
+            at = box.end()
+            continue
+        start = at == 0 or pattern[at - 1] == "/"
+        pieces.append(
+            (r"[^/.][^/]*" if start else "[^/]*")
+            if char == "*"
+            else ("[^/.]" if start else "[^/]")
+            if char == "?"
+            else re.escape(char)
+        )
+        at += 1
+    return "".join(pieces).replace(re.escape("~"), r"[^/]*")
+
+
+def secrets_among(paths: Iterable[str], directories: Iterable[str]) -> str | None:
+    """The first path that is a secret as it stands or seen from one of the directories, or None."""
+    homes = tuple(directories)
+    for path in paths:
+        if is_secret(path):
+            return path
+        if path[:1] not in ("/", "~", "$"):
+            for home in homes:
+                if is_secret(f"{home}/{path}"):
+                    return f"{home}/{path}"
+    return None
