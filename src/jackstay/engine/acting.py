@@ -1,0 +1,362 @@
+"""What happens to the calls of a reply: judged as a whole, then carried out in order, reads side by side."""
+
+from typing import assert_never
+
+from msgspec.structs import replace
+
+from jackstay.core.approvals import HITLTask, Waiting
+from jackstay.core.decision import Allow, Ask, Deny, strictest
+from jackstay.core.effects import GrantAlways, Judge, RunTool
+from jackstay.core.events import (
+    ActionEndEvent,
+    ActionStartEvent,
+    BackupTakenEvent,
+    GateBlockedEvent,
+    HITLPendingEvent,
+    RunEndEvent,
+    ToolCallEndEvent,
+    ToolCallStartEvent,
+)
+from jackstay.core.facts import CallFacts
+from jackstay.core.inputs import Cancelled, Observed
+from jackstay.core.messages import Message, Part, ToolCall, ToolResult, observation, snapshot
+from jackstay.core.state import Batch, BatchCall
+from jackstay.engine import discipline, loops, texts
+from jackstay.engine.bounds import RunBounds
+from jackstay.engine.draft import Draft
+from jackstay.policy.decide import decide
+from jackstay.policy.gates import CLOSURE_CHECK
+from jackstay.policy.secrets import redact
+
+# -- judging -----------------------------------------------------------------------------------------------
+
+
+def judge(
+    draft: Draft, call: ToolCall, facts: CallFacts, bounds: RunBounds, *, approved: bool = False
+) -> BatchCall:
+    """The call with everybody's answer: free to run, waiting for a person, or refused with an observation.
+
+    For an `approved` call a question leaves no trace any more.
+    """
+    broken = _broken(call, facts)
+    if broken is not None:
+        return BatchCall(call, facts, refusal=_refused(call, broken))
+    decision = decide(draft.state.policy, call, facts, bounds)
+    held = draft.state.policy.held
+    if held and not approved:
+        decision = strictest((decision, Ask(held, "loop")))
+    weighed = discipline.weigh(draft, call, facts, bounds)
+    if weighed is not None and weighed.decision.severity > decision.severity:
+        decision = weighed.decision
+        if not approved or isinstance(decision, Deny):
+            discipline.keep(draft, weighed)
+    match decision:
+        case Allow():
+            return BatchCall(call, facts)
+        case Ask() if bounds.hitl:
+            return BatchCall(call, facts, task=_task(draft, call, facts, decision, bounds.waiting))
+        case Ask():
+            text = texts.nobody_to_ask(decision, call)
+            return _blocked(call, facts, text, gate=decision.rule or "approval", why=decision.reason)
+        case Deny():
+            text = texts.denied(decision)
+            return _blocked(call, facts, text, gate=decision.rule or "policy", why=decision.reason)
+        case _:
+            assert_never(decision)
+
+
+def _blocked(call: ToolCall, facts: CallFacts, text: str, *, gate: str, why: str) -> BatchCall:
+    return BatchCall(call, facts, refusal=_refused(call, text), gate=gate.removeprefix("gate:"), why=why)
+
+
+def _broken(call: ToolCall, facts: CallFacts) -> str | None:
+    if call.problem is not None:
+        return texts.unreadable(call)
+    if not facts.known:
+        return texts.unknown_tool(call.tool, facts.nearest)
+    if facts.invalid is not None:
+        return texts.invalid(call.tool, facts.invalid)
+    return None
+
+
+def _refused(call: ToolCall, text: str) -> ToolResult:
+    return ToolResult(call.call_id, text, is_error=True, executed=False)
+
+
+def _task(draft: Draft, call: ToolCall, facts: CallFacts, ask: Ask, waiting: Waiting) -> HITLTask:
+    task = HITLTask(
+        call.call_id, call.tool, snapshot(call.args), redact(ask.reason), ask.always_rule, draft.at, facts.digest
+    )
+    return due(task, waiting)
+
+
+def due(task: HITLTask, waiting: Waiting) -> HITLTask:
+    """The task with its deadline, counted from when it is asked."""
+    if waiting.deadline_s is None:
+        return task
+    return replace(task, deadline=task.asked_at + waiting.deadline_s, on_deadline=waiting.action)
+
+
+# -- suspending --------------------------------------------------------------------------------------------
+
+
+def suspend(draft: Draft, batch: Batch) -> None:
+    """Wait for people: tell what waits, end this request, keep the batch as it is."""
+    batch = replace(batch, calls=tuple(_bound(item, draft) for item in batch.calls))
+    draft.set(batch=batch, outcome="pending", reasoning=False, text=texts.waiting(batch.waiting))
+    draft.tell(HITLPendingEvent, batch.waiting)
+    draft.tell(RunEndEvent, "pending", True, draft.state.text, draft.state.usage)
+
+
+def _bound(item: BatchCall, draft: Draft) -> BatchCall:
+    """The task bound to the phase in which it is shown; facts are gathered before the reply moves the phase."""
+    task = item.task
+    if task is None or not task.digest or "@" in task.digest:
+        return item
+    return replace(item, task=replace(task, digest=digest_in(draft, task.digest)))
+
+
+def digest_in(draft: Draft, digest: str) -> str:
+    """What a decision is bound to: the digest of the facts, in the phase of this moment."""
+    return f"{digest}@{draft.state.policy.phase.phase}" if digest else ""
+
+
+# -- carrying out ------------------------------------------------------------------------------------------
+
+
+def start(draft: Draft, batch: Batch, bounds: RunBounds) -> bool:
+    """Begin the batch, or take it up again. True when every call of it is done with."""
+    draft.tell(ActionStartEvent, tuple(c.call.call_id for c in batch.calls if c.result is None))
+    return advance(draft, replace(batch, started=True), bounds)
+
+
+def advance(draft: Draft, batch: Batch, bounds: RunBounds, *, fresh: int = -1) -> bool:
+    """Take up the next calls that may run. True when none is left and the action has ended.
+
+    `fresh` is the position of a call that was judged just now.
+    """
+    calls = list(batch.calls)
+    index = _first_open(calls)
+    while index < len(calls):
+        current = calls[index]
+        if current.refusal is not None:
+            calls[index] = _refuse(draft, current, current.refusal)
+            index += 1
+            continue
+        if batch.ran and index != fresh and _is_stale(current):
+            draft.do(Judge((current.call,)))
+            break
+        if current.call.tool in discipline.OWN_TOOLS:
+            calls[index] = _answer(draft, current, bounds)
+            batch = replace(batch, ran=True)  # it may have moved the phase
+            index += 1
+            continue
+        for position in _side_by_side(calls, index):
+            calls[position] = _take_up(draft, calls[position], bounds)
+        break
+    batch = _record(draft, replace(batch, calls=tuple(calls)))
+    if index < len(calls):
+        draft.set(batch=batch)
+        return False
+    draft.set(batch=None)
+    draft.tell(ActionEndEvent)
+    loops.after_batch(draft, batch, bounds)
+    return True
+
+
+def _first_open(calls: list[BatchCall]) -> int:
+    for index, item in enumerate(calls):
+        if item.result is None:
+            return index
+    return len(calls)
+
+
+def _is_stale(item: BatchCall) -> bool:
+    """Has what ran before it in the batch outdated the judgement of a call?"""
+    if item.call.tool in discipline.OWN_TOOLS:
+        return item.call.tool == CLOSURE_CHECK  # its facts are a look at the world
+    return not item.facts.reads_only
+
+
+def _side_by_side(calls: list[BatchCall], index: int) -> range:
+    """The positions from `index` on that may run together: one call, or a stretch of calls that only read."""
+    end = index + 1
+    if calls[index].facts.reads_only:
+        while end < len(calls) and _may_join(calls[end]):
+            end += 1
+    return range(index, end)
+
+
+def _may_join(item: BatchCall) -> bool:
+    return item.facts.reads_only and item.refusal is None and item.call.tool not in discipline.OWN_TOOLS
+
+
+def _answer(draft: Draft, item: BatchCall, bounds: RunBounds) -> BatchCall:
+    """A call of one of the harness's own tools: answered here, since what it changes is the run's own state."""
+    call = item.call
+    draft.tell(ToolCallStartEvent, call.call_id, call.tool, snapshot(call.args))
+    result, outcome = discipline.own_answer(draft, call, item.facts, bounds)
+    done = finish(draft, item, result, 0.0)
+    discipline.tell(draft, outcome)
+    return done
+
+
+def _take_up(draft: Draft, item: BatchCall, bounds: RunBounds) -> BatchCall:
+    call = item.call
+    discipline.take_up(draft, call, item.facts, bounds)
+    for path, backup_id in item.facts.backups:
+        draft.tell(BackupTakenEvent, path, backup_id)
+    draft.tell(ToolCallStartEvent, call.call_id, call.tool, snapshot(call.args))
+    draft.do(RunTool(call))
+    return replace(item, status="started")
+
+
+def _refuse(draft: Draft, item: BatchCall, result: ToolResult) -> BatchCall:
+    call = item.call
+    if item.gate is not None:
+        draft.tell(GateBlockedEvent, item.gate, call.tool, item.why or result.text)
+    draft.tell(ToolCallStartEvent, call.call_id, call.tool, snapshot(call.args))
+    return finish(draft, item, result, 0.0)
+
+
+def finish(draft: Draft, item: BatchCall, result: ToolResult, took_s: float) -> BatchCall:
+    """The call with its result, told."""
+    call = item.call
+    draft.tell(
+        ToolCallEndEvent, call.call_id, call.tool, snapshot(call.args), result.is_error, result.executed,
+        result.text, round(took_s * 1000, 3),
+    )  # fmt: skip
+    return replace(item, status="finished", result=result)
+
+
+def _record(draft: Draft, batch: Batch) -> Batch:
+    """Put into the transcript what is known by now, in call order."""
+    told = batch.told
+    found: list[Message] = []
+    while told < len(batch.calls):
+        result = batch.calls[told].result
+        if result is None:
+            break
+        found.append(observation(result))
+        told += 1
+    if not found:
+        return batch
+    draft.say(*found)
+    return replace(batch, told=told)
+
+
+def observed(draft: Draft, seen: Observed, bounds: RunBounds) -> bool:
+    """A tool has returned. True when that was the last call; a result nobody waits for is ignored."""
+    batch = draft.state.batch
+    if batch is None:
+        return False
+    calls = list(batch.calls)
+    call_id = seen.result.call_id
+    running = (i for i, c in enumerate(calls) if c.call.call_id == call_id and c.status == "started")
+    index = next(running, None)
+    if index is None:
+        return False
+    item = calls[index]
+    if seen.call is not None:
+        item = replace(item, call=seen.call)
+        amend_call(draft, seen.call)
+    result, outcome = discipline.observe(draft, item.call, item.facts, _with_comment(item, seen.result), bounds)
+    calls[index] = finish(draft, item, result, seen.took_s)
+    if result.truncated and not draft.state.recallable:
+        draft.set(recallable=True)
+    discipline.tell(draft, outcome)
+    if result.truncated and not draft.state.recallable:
+        draft.set(recallable=True)  # the text the model reads names the tool that reads the rest
+    batch = replace(batch, calls=tuple(calls), ran=True)
+    if any(c.status == "started" for c in calls):
+        draft.set(batch=_record(draft, batch))
+        return False
+    return advance(draft, batch, bounds)
+
+
+def amend_call(draft: Draft, call: ToolCall) -> None:
+    """The transcript shows a call as it is executed, not as it was first asked for."""
+    transcript = draft.state.transcript
+    for index in range(len(transcript) - 1, -1, -1):
+        message = transcript[index]
+        if any(_is_call(part, call.call_id) for part in message.parts):
+            parts = tuple(call if _is_call(part, call.call_id) else part for part in message.parts)
+            draft.amend(index, replace(message, parts=parts))
+            return
+
+
+def _is_call(part: Part, call_id: str) -> bool:
+    return isinstance(part, ToolCall) and part.call_id == call_id
+
+
+def _with_comment(item: BatchCall, result: ToolResult) -> ToolResult:
+    if item.decision is None or not item.decision.is_approved or not item.decision.remark:
+        return result
+    return replace(result, text=texts.with_comment(result.text, item.decision.remark))
+
+
+def judged(draft: Draft, calls: tuple[ToolCall, ...], facts: tuple[CallFacts, ...], bounds: RunBounds) -> bool:
+    """The next call was judged once more, on the state of this moment; the stricter answer holds."""
+    batch = draft.state.batch
+    if batch is None:
+        return False
+    items = list(batch.calls)
+    index = _first_open(items)
+    if index >= len(items) or items[index].call.call_id != calls[0].call_id:
+        return False
+    before, now = items[index], judge(draft, calls[0], facts[0], bounds)
+    if now.task is not None and before.decision is not None and before.decision.is_approved:
+        now = replace(now, task=before.task, decision=before.decision, announced=before.announced)
+    items[index] = now
+    batch = replace(batch, calls=tuple(items))
+    if batch.waiting:
+        draft.tell(ActionEndEvent)
+        suspend(draft, replace(batch, started=False))
+        return False
+    return advance(draft, batch, bounds, fresh=index)
+
+
+# -- ending early ------------------------------------------------------------------------------------------
+
+
+def give_up(
+    draft: Draft,
+    batch: Batch,
+    text: str,
+    *,
+    stopped: Cancelled | None = None,
+) -> None:
+    """Answer every open call with the text; running ones are told as ended, with what they had put out.
+
+    `stopped` says which were running and what they had put out. If it is resumable, those that have not begun
+    stay open.
+    """
+    calls = list(batch.calls)
+    for index, item in enumerate(calls):
+        call_id = item.call.call_id
+        if item.result is not None:
+            continue
+        if item.status == "started":
+            calls[index] = finish(draft, item, _broken_off(call_id, text, stopped), 0.0)
+        elif stopped is None or not stopped.resumable:
+            result = ToolResult(call_id, texts.not_run(text), is_error=True, executed=False)
+            calls[index] = replace(item, status="finished", result=result)
+    left = _record(draft, replace(batch, calls=tuple(calls), ran=True, started=False))
+    if batch.started:
+        draft.tell(ActionEndEvent)
+    draft.set(batch=left if any(c.result is None for c in calls) else None)
+
+
+def _broken_off(call_id: str, text: str, stopped: Cancelled | None) -> ToolResult:
+    """What is to be said of a call that was stored as started: it ran, it never began, or nobody knows."""
+    if stopped is not None and call_id in stopped.unbegun:
+        return ToolResult(call_id, texts.not_run(text), is_error=True, executed=False)
+    if stopped is not None and call_id in stopped.partial:
+        return ToolResult(call_id, texts.interrupted(text, stopped.partial[call_id]), is_error=True)
+    return ToolResult(call_id, f"{texts.interrupted(text)} {texts.LOOK}", is_error=True, executed=None)
+
+
+def grant(draft: Draft, item: BatchCall) -> None:
+    """A person said "always" about this call."""
+    if item.decision is not None and item.decision.is_approved and item.decision.always:
+        draft.do(GrantAlways(item.call, item.task.always_rule if item.task else None))

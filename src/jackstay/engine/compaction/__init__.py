@@ -1,0 +1,1 @@
+"""How a run's context is kept within the model's window."""

@@ -1,0 +1,45 @@
+"""How large is a transcript, in each way that compression looks at it? Every message is measured once."""
+
+from typing import NamedTuple
+
+from jackstay.core.messages import Message
+from jackstay.core.transcript import Transcript
+from jackstay.engine.compaction.clip import is_clippable
+from jackstay.engine.compaction.tokens import message_tokens
+
+
+class Measure(NamedTuple):
+    """Of the messages up to one: tokens in all, tokens of the largest that could be cut, how many are unpinned.
+
+    `own` are the tokens of the last of them alone.
+    """
+
+    tokens: int = 0
+    largest: int = 0
+    unpinned: int = 0
+    own: int = 0
+
+
+NOTHING = Measure()
+
+
+def measured(transcript: Transcript) -> Measure:
+    """The size of the transcript; costs what is new in it."""
+    sizes = transcript.scanned("size", _with)
+    return sizes[-1] if sizes else NOTHING
+
+
+def counts(transcript: Transcript) -> list[int]:
+    """The tokens of each message."""
+    return [size.own for size in transcript.scanned("size", _with)]
+
+
+def unpinned(message: Message) -> int:
+    """1 for a message that takes part in compression."""
+    return 0 if message.pinned else 1
+
+
+def _with(before: Measure | None, message: Message) -> Measure:
+    known, own = before or NOTHING, message_tokens(message)
+    largest = max(known.largest, own) if is_clippable(message) else known.largest
+    return Measure(known.tokens + own, largest, known.unpinned + unpinned(message), own)

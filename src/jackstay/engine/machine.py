@@ -1,0 +1,151 @@
+"""What happens next? `step(state, input)` is the whole run, as a pure function."""
+
+from typing import assert_never
+
+from jackstay.core.events import (
+    ReasonEndEvent,
+    RunStartEvent,
+    WarningEvent,
+)
+from jackstay.core.facts import CallFacts
+from jackstay.core.inputs import (
+    Begin,
+    CallFailed,
+    Cancelled,
+    Input,
+    Judged,
+    Observed,
+    Replied,
+    Resumed,
+    Retried,
+    Summarised,
+)
+from jackstay.core.messages import NO_USAGE, Message, ToolCall, ToolResult
+from jackstay.core.state import Batch, BatchCall, RunState
+from jackstay.engine import acting, context, discipline, loops, resuming, stopping, texts, turns
+from jackstay.engine.bounds import DEFAULT_BOUNDS, RunBounds
+from jackstay.engine.draft import Draft, Step
+from jackstay.engine.overflow import limit_named_in
+
+
+def step(state: RunState, happened: Input, bounds: RunBounds = DEFAULT_BOUNDS) -> Step:
+    """The step that this input leads to. Pure: equal arguments, equal answers."""
+    draft = Draft(state, happened.at)
+    match happened:
+        case Replied():
+            _replied(draft, happened, bounds)
+        case Summarised():
+            _summarised(draft, happened, bounds)
+        case Observed():
+            _observed(draft, happened, bounds)
+        case Begin():
+            _begin(draft, happened, bounds)
+        case Judged():
+            _judged(draft, happened, bounds)
+        case Resumed():
+            return resuming.resume(draft, happened, bounds)
+        case Retried():
+            draft.tell(WarningEvent, texts.retried(happened.error, happened.attempt))
+        case CallFailed():
+            _failed(draft, happened, bounds)
+        case Cancelled():
+            stopping.cancel(draft, happened)
+        case _:
+            assert_never(happened)
+    return draft.step()
+
+
+# -- beginning ---------------------------------------------------------------------------------------------
+
+
+def _begin(draft: Draft, begin: Begin, bounds: RunBounds) -> None:
+    stopping.close_open_run(draft)
+    draft.set(
+        run_id=begin.run_id, agent=begin.agent, settings=begin.settings, turn=0, outcome=None, text="",
+        error=None, batch=None, closing_turn=False, nudges=0, reasoning=False, usage=NO_USAGE, active_s=0.0,
+        overflows=0, overflow_limit=None, notes=(),
+    )  # fmt: skip
+    loops.forget(draft)
+    draft.tell(RunStartEvent)
+    discipline.begin(draft, begin.parts, begin.commands, bounds)
+    context.unpin_earlier(draft, bounds.session_window)
+    draft.say(Message("user", begin.parts, pinned=True))
+    turns.next_turn(draft, bounds)
+
+
+# -- the model has answered --------------------------------------------------------------------------------
+
+
+def _replied(draft: Draft, reply: Replied, bounds: RunBounds) -> None:
+    if context.was_cut(draft, reply, bounds):
+        return
+    state = draft.state
+    message = turns.name_calls(state, reply.message)
+    calls = message.calls
+    text = message.text
+    draft.set(
+        usage=state.usage.plus(reply.usage), active_s=state.active_s + reply.took_s, reasoning=False,
+        calls_made=state.calls_made + len(calls), memory=context.learnt(state, reply.usage, bounds),
+        overflows=0, overflow_limit=None, notes=(),
+    )  # fmt: skip
+    draft.say(message)
+    draft.tell(ReasonEndEvent, state.turn, text, calls, reply.usage)
+    discipline.read_markers(draft, text, bounds)
+    if state.closing_turn:
+        if calls:
+            unrun = Batch(tuple(BatchCall(call) for call in calls))
+            acting.give_up(draft, unrun, texts.LIMIT)
+        draft.end("limit", text)
+    elif not calls:
+        loops.after_words(draft, text, bounds)
+        if draft.state.outcome is None and discipline.wants_another_turn(draft, bounds):
+            turns.next_turn(draft, bounds)
+        elif draft.state.outcome is None:
+            draft.end("answered", text)
+    else:
+        _take_batch(draft, calls, reply.facts, bounds)
+
+
+def _take_batch(
+    draft: Draft, calls: tuple[ToolCall, ...], facts: tuple[CallFacts, ...], bounds: RunBounds
+) -> None:
+    spent = turns.spent_means(draft.state, bounds)
+    if spent is not None:
+        refused = tuple(
+            BatchCall(
+                c, refusal=ToolResult(c.call_id, texts.not_run(texts.LIMIT), is_error=True, executed=False)
+            )
+            for c in calls
+        )
+        batch = Batch(refused)
+    else:
+        batch = Batch(tuple(acting.judge(draft, c, f, bounds) for c, f in zip(calls, facts, strict=True)))
+    if batch.waiting:
+        acting.suspend(draft, batch)
+    elif acting.start(draft, batch, bounds):
+        turns.next_turn(draft, bounds)
+
+
+def _observed(draft: Draft, seen: Observed, bounds: RunBounds) -> None:
+    draft.set(active_s=draft.state.active_s + seen.took_s)
+    if acting.observed(draft, seen, bounds):
+        turns.next_turn(draft, bounds)
+
+
+def _judged(draft: Draft, judged: Judged, bounds: RunBounds) -> None:
+    if acting.judged(draft, judged.calls, judged.facts, bounds):
+        turns.next_turn(draft, bounds)
+
+
+def _summarised(draft: Draft, summarised: Summarised, bounds: RunBounds) -> None:
+    if context.summarised(draft, summarised, bounds):
+        turns.ask(draft, bounds)
+
+
+def _failed(draft: Draft, failed: CallFailed, bounds: RunBounds) -> None:
+    error = failed.error
+    draft.set(active_s=draft.state.active_s + failed.took_s)
+    if error.kind == "overflow" and context.shrink(draft, limit_named_in(error.message), bounds):
+        return
+    draft.tell(ReasonEndEvent, draft.state.turn, "", (), None, error)
+    draft.end("failed", error.message, error=error)

@@ -1,0 +1,148 @@
+"""Builders for tests: short ways to say messages, calls and facts, and a pure player for the run machine."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from jackstay.core.approvals import HITLDecision
+from jackstay.core.decision import Ask, Decision, Deny
+from jackstay.core.effects import CallModel, Effect, GrantAlways, Judge, RunTool
+from jackstay.core.errors import ErrorInfo
+from jackstay.core.events import Event
+from jackstay.core.facts import CallFacts
+from jackstay.core.inputs import Begin, CallFailed, Cancelled, Input, Judged, Observed, Replied, Resumed
+from jackstay.core.messages import Message, Text, ToolCall, ToolResult, Usage, assistant
+from jackstay.core.state import RunState
+from jackstay.core.tools import ALL_EFFECTS, READS
+from jackstay.core.transcript import Transcript
+from jackstay.engine.bounds import RunBounds
+from jackstay.engine.machine import step
+from jackstay.engine.resuming import calls_to_judge
+
+
+def call(tool: str, call_id: str = "", **args: object) -> ToolCall:
+    """A call without an id of its own unless one is given."""
+    return ToolCall(call_id, tool, args)
+
+
+def says(text: str = "", *calls: ToolCall) -> Message:
+    """A reply of the model."""
+    return assistant(text, *calls)
+
+
+Facts = Callable[[ToolCall], CallFacts]
+
+
+def facts(call: ToolCall) -> CallFacts:
+    """Facts by name: look* reads, ask* asks, deny* is denied, none* is unknown, bad* does not fit."""
+    effects = READS if call.tool.startswith("look") else ALL_EFFECTS
+    answers: tuple[Decision, ...] = ()
+    if call.tool.startswith("ask"):
+        answers = (Ask(f"{call.tool} is sensitive", "test strategy", f"allow {call.tool}"),)
+    if call.tool.startswith("deny"):
+        answers = (Deny(f"{call.tool} is forbidden", "test rule"),)
+    return CallFacts(
+        known=not call.tool.startswith("none"),
+        invalid="x: expected int" if call.tool.startswith("bad") else None,
+        effects=effects,
+        idempotent=call.tool.startswith("look"),
+        answers=answers,
+        digest=f"digest of {call.tool}",
+    )
+
+
+@dataclass
+class Player:
+    """Performs effects from a script, without any I/O: the smallest possible driver."""
+
+    replies: list[Message | ErrorInfo]
+    bounds: RunBounds = field(default_factory=lambda: RunBounds(hitl=True))
+    facts: Facts = facts
+    state: RunState = field(default_factory=lambda: RunState("s1"))
+    events: list[Event] = field(default_factory=list)
+    inputs: list[Input] = field(default_factory=list)
+    ran: list[ToolCall] = field(default_factory=list)
+    granted: list[ToolCall] = field(default_factory=list)
+    asked: list[CallModel] = field(default_factory=list)
+    clock: float = 1000.0
+
+    def now(self) -> float:
+        self.clock += 1
+        return self.clock
+
+    def take(self, happened: Input) -> tuple[Effect, ...]:
+        """One step, its events collected."""
+        self.inputs.append(happened)
+        made = step(self.state, happened, self.bounds)
+        self.state = made.state
+        self.events.extend(made.events)
+        return made.effects
+
+    def play(self, happened: Input) -> "Player":
+        """Feed the input and perform all effects that follow, to the end of the request."""
+        pending = list(self.take(happened))
+        while pending:
+            pending.extend(self.perform(pending.pop(0)))
+        return self
+
+    def perform(self, effect: Effect) -> tuple[Effect, ...]:
+        match effect:
+            case CallModel():
+                self.asked.append(effect)
+                reply = self.replies.pop(0)
+                if isinstance(reply, ErrorInfo):
+                    return self.take(CallFailed(self.now(), reply))
+                facts = tuple(self.facts(c) for c in reply.calls)
+                return self.take(Replied(self.now(), reply, Usage(10, 5), facts))
+            case RunTool(call=call):
+                self.ran.append(call)
+                return self.take(Observed(self.now(), self.result(call)))
+            case Judge(calls=calls):
+                return self.take(Judged(self.now(), calls, tuple(self.facts(c) for c in calls)))
+            case GrantAlways(call=call):
+                self.granted.append(call)
+                return ()
+        raise AssertionError(effect)
+
+    def result(self, call: ToolCall) -> ToolResult:
+        return ToolResult(call.call_id, f"result of {call.tool}", is_error=call.tool.startswith("fail"))
+
+    def begin(self, text: str = "do it") -> "Player":
+        return self.play(Begin(self.now(), f"run-{len(self.inputs)}", (Text(text),)))
+
+    def resume(self, **decisions: HITLDecision) -> "Player":
+        calls = calls_to_judge(self.state, decisions)
+        return self.play(Resumed(self.now(), decisions, (), calls, tuple(self.facts(c) for c in calls)))
+
+    def cancel(self, *, resumable: bool = False) -> "Player":
+        return self.play(Cancelled(self.now(), "tester", resumable))
+
+    def fresh(self) -> "Player":
+        """Forget the events told so far."""
+        self.events.clear()
+        return self
+
+
+def tags(events: Iterable[Event]) -> list[str]:
+    """The tags in order, transient events left out."""
+    return [e.type for e in events if e.type not in ("reason_delta", "tool_output_delta")]
+
+
+def unanswered(transcript: Transcript) -> list[str]:
+    """What a strict provider would refuse: a call without its result right after it, or the reverse."""
+    problems: list[str] = []
+    messages = list(transcript)
+    index = 0
+    while index < len(messages):
+        message = messages[index]
+        index += 1
+        if message.role == "tool":
+            problems.append(f"a result without its call at {index - 1}")
+            continue
+        for wanted in message.calls:
+            follower = messages[index] if index < len(messages) else None
+            part = follower.parts[0] if follower is not None and follower.role == "tool" else None
+            if not isinstance(part, ToolResult) or part.call_id != wanted.call_id:
+                problems.append(f"call {wanted.call_id} is not answered in order")
+                break
+            index += 1
+    return problems
