@@ -1,0 +1,296 @@
+"""How is the store's file opened, kept private and brought up to date, and what do its failures mean?"""
+
+import os
+import sqlite3
+import stat
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Literal
+
+from jackstay.core.errors import NewerSchema, StoreError
+
+Synchronous = Literal["normal", "full"]
+
+APPLICATION = 0x6A636B73  # "jcks": which program's database this is
+PAGE_BYTES = 2048  # half of SQLite's own: a commit copies each page it touches into the log
+_FILE, _DIRECTORY = 0o600, 0o700
+_inherited: list[sqlite3.Connection] = []  # of a parent process: neither used nor closed here
+
+
+def schema_steps() -> tuple[str, ...]:
+    """The SQL that brings a file from each schema version to the next, in order."""
+    folder = Path(__file__).parent / "schema"
+    return tuple(path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.sql")))
+
+
+SCHEMA = 1  # the number of schema steps there are
+
+
+class Scope:
+    """A stretch of work on the database: holds it, ends the transaction, gives failures their words."""
+
+    __slots__ = ("_begin", "_database")
+
+    def __init__(self, database: "Database", begin: str | None) -> None:
+        self._database, self._begin = database, begin
+
+    def __enter__(self) -> sqlite3.Connection:
+        database = self._database
+        database.lock.acquire()
+        try:
+            connection = database.connection()
+            if database.damaged and self is database.writing:
+                raise StoreError(database.meaning(sqlite3.SQLITE_CORRUPT, "it ends too early"))
+            if self._begin is not None:
+                connection.execute(self._begin)
+        except BaseException as problem:
+            database.lock.release()
+            if isinstance(problem, sqlite3.Error):
+                raise database.explained(problem) from problem
+            raise
+        return connection
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        database = self._database
+        try:
+            if self._begin is not None:
+                self._end(database.connection(), keep=self is database.writing and problem is None)
+        except sqlite3.Error as failure:
+            raise database.explained(failure) from failure
+        finally:
+            database.lock.release()
+        if isinstance(problem, sqlite3.Error):
+            raise database.explained(problem) from problem
+
+    def _end(self, connection: sqlite3.Connection, *, keep: bool) -> None:
+        try:
+            if keep:
+                connection.execute("COMMIT")
+        finally:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+
+
+class Database:
+    """One SQLite file and one connection to it, opened when first used and shared by threads in turn.
+
+    `looking` is for a single statement, `reading` for several that have to see one state, `writing` for
+    changes. Each raises StoreError for whatever SQLite reports.
+    """
+
+    def __init__(self, path: Path, *, synchronous: Synchronous, wait_s: float) -> None:
+        self.path = path
+        self.lock = threading.Lock()
+        self.looking = Scope(self, None)
+        self.reading = Scope(self, "BEGIN")
+        self.writing = Scope(self, "BEGIN IMMEDIATE")
+        self.damaged = False
+        self._synchronous, self._wait_s = synchronous, wait_s
+        self._open: sqlite3.Connection | None = None
+        self._pid = 0
+
+    def connection(self) -> sqlite3.Connection:
+        """The open connection; only while holding the lock."""
+        if self._open is not None and self._pid != os.getpid():
+            _inherited.append(self._open)
+            self._open = None
+        if self._open is None:
+            self._pid = os.getpid()
+            self._open = self._opened()
+        return self._open
+
+    def close(self) -> None:
+        """Give the connection back. The next use opens another."""
+        with self.lock:
+            if self._open is not None and self._pid == os.getpid():
+                self._open.close()
+            self._open = None
+
+    def explained(self, problem: sqlite3.Error) -> StoreError:
+        """The failure with what it means here and what to do about it."""
+        return StoreError(self.meaning(primary(problem), str(problem)))
+
+    def meaning(self, code: int, problem: str) -> str:
+        """What a primary error code of SQLite means here and what to do about it."""
+        text = _MEANING.get(code, _UNKNOWN)
+        return text.format(path=self.path, folder=self.path.parent, problem=problem, wait=f"{self._wait_s:g}")
+
+    # -- opening -------------------------------------------------------------------------------------------
+
+    def _opened(self) -> sqlite3.Connection:
+        try:
+            secure(self.path)
+        except OSError as problem:
+            raise StoreError(self.meaning(sqlite3.SQLITE_CANTOPEN, problem.strerror or "")) from problem
+        connection = sqlite3.connect(
+            self.path, timeout=self._wait_s, isolation_level=None, check_same_thread=False, cached_statements=64
+        )
+        try:
+            self._prepare(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        try:
+            self._set_up(connection)
+        except sqlite3.DatabaseError as problem:
+            if primary(problem) != sqlite3.SQLITE_CORRUPT:
+                raise
+            self.damaged = True  # the file may end early: read what is there, write nothing
+            connection.execute("PRAGMA writable_schema = ON")
+            connection.execute("PRAGMA query_only = ON")
+            self._recognise(connection)
+
+    def _set_up(self, connection: sqlite3.Connection) -> None:
+        version = self._recognise(connection)
+        if version == 0:  # a new file
+            connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
+            if self._synchronous == "normal":  # there is nothing yet that a power cut could take: no flush
+                connection.execute("PRAGMA synchronous = OFF")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(f"PRAGMA synchronous = {self._synchronous}")
+        if version < SCHEMA:
+            migrate(connection, schema_steps())
+
+    def _recognise(self, connection: sqlite3.Connection) -> int:
+        """The file's schema version. Raises unless it is this program's, of a known version, or still empty."""
+        version = _pragma(connection, "user_version")
+        application = _pragma(connection, "application_id")
+        if application != APPLICATION and (version or _has_tables(connection)):
+            raise StoreError(
+                f"{self.path} is a database of another program: nothing was changed; "
+                "choose another home with --home"
+            )
+        if version > SCHEMA:
+            raise NewerSchema(f"the session store {self.path}", version, SCHEMA)
+        return version
+
+
+def migrate(connection: sqlite3.Connection, steps: Sequence[str]) -> None:
+    """Bring the file to schema `len(steps)`, all steps in one transaction."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        there = _pragma(connection, "user_version")  # asked again: another process may have been here
+        for script in steps[there:]:
+            for statement in _statements(script):
+                connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {APPLICATION}")
+        connection.execute(f"PRAGMA user_version = {len(steps)}")
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _statements(script: str) -> Iterator[str]:
+    """The statements one by one, without comments: the file keeps their text in its first page."""
+    statement = ""
+    for line in script.splitlines():
+        statement += line.partition("--")[0].strip() + " "
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+
+
+def primary(problem: sqlite3.Error) -> int:
+    """The error's primary code; -1 for those that Python raises itself, as for text that is no UTF-8."""
+    code = getattr(problem, "sqlite_errorcode", None)
+    return -1 if code is None else code & 0xFF
+
+
+def _pragma(connection: sqlite3.Connection, name: str) -> int:
+    return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
+
+
+def _has_tables(connection: sqlite3.Connection) -> bool:
+    return connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is not None
+
+
+# -- the file itself ---------------------------------------------------------------------------------------
+
+
+def secure(path: Path) -> None:
+    """Make sure that the file and its companions are ours, plain and private; create what is missing.
+
+    Raises StoreError for a link, a foreign owner or something that is no file, OSError when it cannot be had.
+    """
+    _make_folder(path.parent)
+    for companion in ("-wal", "-shm"):
+        _inspect(Path(f"{path}{companion}"))
+    if not _inspect(path):
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, _FILE)
+        except FileExistsError:  # another process was faster; its file has to stand the same look
+            _inspect(path)
+        else:
+            os.fchmod(descriptor, _FILE)  # whatever the umask says
+            os.close(descriptor)
+
+
+def _make_folder(folder: Path) -> None:
+    if folder.is_dir():
+        return
+    _make_folder(folder.parent)
+    try:
+        folder.mkdir(_DIRECTORY)
+    except FileExistsError:
+        return
+    folder.chmod(_DIRECTORY)
+
+
+def _inspect(path: Path) -> bool:
+    """Is it there? Raises StoreError unless it is a plain file of ours; takes other people's rights away."""
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return False
+    if stat.S_ISLNK(found.st_mode):
+        raise StoreError(f"{path} is a symbolic link: the session store must be a plain file; remove the link")
+    if not stat.S_ISREG(found.st_mode):
+        raise StoreError(f"{path} is not a plain file: move it away or choose another home with --home")
+    if found.st_uid != os.geteuid():
+        raise StoreError(
+            f"{path} belongs to another user (uid {found.st_uid}): use a home of your own "
+            "(--home or JACKSTAY_HOME)"
+        )
+    if found.st_mode & 0o077:
+        path.chmod(_FILE)
+    return True
+
+
+_UNKNOWN = "the session store {path} failed: {problem}; run `jackstay doctor`"
+_LOCKED = "another process has kept {path} locked for {wait} s: wait for it or end it, then try again"
+_MEANING: dict[int, str] = {
+    sqlite3.SQLITE_FULL: (
+        "the disk is full ({path}): this step was not stored, everything before it is; free some space, "
+        "then resume"
+    ),
+    sqlite3.SQLITE_IOERR: (
+        "{path} cannot be read or written ({problem}): this step was not stored, everything before it is; "
+        "check the disk and its quota, then resume"
+    ),
+    sqlite3.SQLITE_READONLY: (
+        "{path} cannot be written: make the file and its directory writable (chmod u+w), or choose another "
+        "home with --home"
+    ),
+    sqlite3.SQLITE_CANTOPEN: (
+        "{path} cannot be opened ({problem}): check that {folder} is there and writable, or choose another "
+        "home with --home"
+    ),
+    sqlite3.SQLITE_BUSY: _LOCKED,
+    sqlite3.SQLITE_LOCKED: _LOCKED,
+    sqlite3.SQLITE_NOTADB: (
+        "{path} is not a session store: move it away or choose another home with --home; nothing was changed"
+    ),
+    sqlite3.SQLITE_CORRUPT: (
+        "the session store {path} is damaged ({problem}): run `jackstay doctor --repair`, which saves what can "
+        "be read into a new file and keeps the old one"
+    ),
+}

@@ -1,0 +1,184 @@
+"""Where do sessions live that need not outlast their process? Here, as the bytes the file would hold."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from jackstay.core import ids
+from jackstay.core.errors import AlreadyDecided, UnknownSession
+from jackstay.core.events import Event
+from jackstay.core.packing import EventReader, step_messages
+from jackstay.core.wire import convert, decode_head, decode_json, encode
+from jackstay.engine.ports import Lease, PendingSession, Posted, Record, SessionInfo, Stored
+from jackstay.store import leases, steps
+from jackstay.store.steps import Step
+
+
+class _Session(msgspec.Struct):
+    """What is kept of a session. The step list only ever grows."""
+
+    created: float
+    title: str = ""
+    updated: float = 0.0
+    run_id: str | None = None
+    lease: Lease | None = None
+    head: bytes = b""
+    steps: list[Step] = []
+    inbox: dict[int, tuple[str, bytes]] = {}
+    artifacts: dict[str, str] = {}
+
+    @property
+    def version(self) -> int:
+        return len(self.steps)
+
+
+class MemoryStore:
+    """The session store in memory (`engine.ports.SessionStore`): the same contract as the file's.
+
+    What is loaded shares nothing with what was committed. `now` gives epoch seconds. Threads may share it.
+    """
+
+    def __init__(self, *, now: Callable[[], float] = time.time) -> None:
+        self._now = now
+        self._lock = threading.Lock()
+        self._sessions: dict[str, _Session] = {}
+        self._posted = 0
+
+    def commit(self, session_id: str, expected: int, record: Record) -> int:
+        """See the port. Without a lease in it, it gives back whichever there is: this store took it."""
+        ids.session_id(session_id)
+        data, now = steps.pack(record), self._now()
+        with self._lock:
+            kept = self._sessions.get(session_id)
+            holder = kept.lease if kept is not None else None
+            rival = leases.rival(holder, record.lease.owner, now) if record.lease is not None else None
+            found = kept.version if kept is not None else 0
+            leases.admit(session_id, expected, found, rival, now)
+            if kept is None:
+                kept = self._sessions[session_id] = _Session(now)
+            chain = kept.steps[-1].checksum if kept.steps else steps.seed(session_id)
+            _add(kept, record, steps.next_step(found + 1, chain, kept.run_id, record, data), now)
+            return kept.version
+
+    def renew(self, session_id: str, lease: Lease) -> bool:
+        """See the port. False also when nobody holds it: what was given back is claimed by a commit only."""
+        with self._lock:
+            kept = self._sessions.get(session_id)
+            if kept is None or kept.lease is None or kept.lease.owner != lease.owner:
+                return False
+            kept.lease = lease
+            return True
+
+    def post(self, session_id: str, item: Posted) -> int:
+        """See the port."""
+        with self._lock:
+            kept = self._sessions.get(session_id)
+            if kept is None:
+                raise UnknownSession(session_id)
+            if any(key == item.key for key, _ in kept.inbox.values()):
+                raise AlreadyDecided(session_id, item.key)
+            self._posted += 1
+            kept.inbox[self._posted] = (item.key, encode(item))
+            return self._posted
+
+    def delete(self, session_id: str) -> bool:
+        """See the port."""
+        with self._lock:
+            return self._sessions.pop(session_id, None) is not None
+
+    def load(self, session_id: str) -> Stored | None:
+        """See the port."""
+        with self._lock:
+            kept = self._sessions.get(session_id)
+            if kept is None:
+                return None
+            head = self._stored(kept)
+            rows = steps.read(session_id, kept.steps)
+        return msgspec.structs.replace(head, state=steps.whole(head.state, rows))
+
+    def head(self, session_id: str) -> Stored | None:
+        """See the port."""
+        with self._lock:
+            kept = self._sessions.get(session_id)
+            return None if kept is None else self._stored(kept)
+
+    def _stored(self, kept: _Session) -> Stored:
+        return Stored(kept.version, decode_head(kept.head), (), leases.live(kept.lease, self._now()))
+
+    def inbox(self, session_id: str) -> tuple[Posted, ...]:
+        """See the port."""
+        with self._lock:
+            kept = self._sessions.get(session_id)
+            items = [] if kept is None else list(kept.inbox.items())
+        return tuple(
+            msgspec.structs.replace(convert(decode_json(data), Posted), number=number)
+            for number, (_, data) in items
+        )
+
+    def events(self, session_id: str, after: int = 0) -> Iterator[Event]:
+        """See the port."""
+        with self._lock:
+            kept = self._sessions.get(session_id)
+        if kept is None:
+            return
+        start, run_id = 0, ""
+        for place in range(len(kept.steps) - 1, 0, -1) if after > 0 else ():
+            if kept.steps[place].first_seq <= after + 1:
+                start = place
+                break
+        before = kept.steps[:start]
+        run_id = next((step.run_id for step in reversed(before) if step.run_id is not None), "")
+        reader = EventReader(
+            session_id, run_id=run_id, earlier=(step_messages(step.data) for step in reversed(before))
+        )
+        for step in kept.steps[start:]:
+            for event in reader.read(step.data, step.first_seq, step.run_id):
+                if event.seq is not None and event.seq > after:
+                    yield event
+
+    def artifact(self, session_id: str, call_id: str) -> str | None:
+        """See the port."""
+        with self._lock:
+            kept = self._sessions.get(session_id)
+            return None if kept is None else kept.artifacts.get(call_id)
+
+    def pending(self, limit: int = 1000) -> list[PendingSession]:
+        """See the port. Calls with a decision in the inbox do not wait any more."""
+        with self._lock:
+            found = [
+                steps.pending(kept.head, {key for key, _ in kept.inbox.values()})
+                for kept in self._sessions.values()
+            ]
+        waiting = [one for one in found if one is not None]
+        waiting.sort(key=lambda one: min(task.asked_at for task in one.tasks))
+        return waiting[:limit]
+
+    def sessions(self, limit: int = 1000) -> list[SessionInfo]:
+        """See the port. `waiting` counts the calls that waited when the last step was stored."""
+        with self._lock:
+            found = [_info(name, kept) for name, kept in reversed(self._sessions.items())]
+        found.sort(key=lambda one: one.updated, reverse=True)
+        return found[:limit]
+
+    def close(self) -> None:
+        """See the port. What is stored stays."""
+
+
+def _add(kept: _Session, record: Record, step: Step, now: float) -> None:
+    head = record.head
+    kept.steps.append(step)
+    kept.head, kept.run_id, kept.lease, kept.updated = encode(head), head.run_id, record.lease, now
+    kept.title = kept.title or steps.title(record.appended)
+    kept.artifacts.update((artifact.call_id, artifact.text) for artifact in record.artifacts)
+    for number in record.drained:
+        kept.inbox.pop(number, None)
+
+
+def _info(name: str, kept: _Session) -> SessionInfo:
+    state = decode_head(kept.head)
+    return SessionInfo(
+        name, kept.created, kept.updated, state.outcome, state.policy.phase.phase, state.turn,
+        len(steps.waiting(state)), kept.title, state.usage,
+    )  # fmt: skip

@@ -1,0 +1,258 @@
+"""What does a commit come to as bytes, and how is a session read back from them, damage included?
+
+Each step's checksum goes on from the one before it, beginning with the session's name: a step that was
+changed, lost, or taken from another session breaks the chain, and everything before that point is sound.
+"""
+
+import zlib
+from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
+
+import msgspec
+
+from jackstay.core.approvals import HITLTask
+from jackstay.core.errors import StoreError
+from jackstay.core.messages import Message, ToolResult, observation
+from jackstay.core.packing import count_events, message_rows, pack_step, step_messages
+from jackstay.core.state import Batch, RunState
+from jackstay.core.wire import decode_head
+from jackstay.engine.ports import PendingSession, Record
+
+TITLE_LENGTH = 80  # characters of the first prompt that a list shows
+LOST = "The result of this call was lost when the session store was damaged; it is not known what it said."
+
+
+class Step(msgspec.Struct, frozen=True, gc=False):
+    """A stored commit. `run_id` is None where the step goes on with the run of the one before."""
+
+    version: int
+    first_seq: int
+    run_id: str | None
+    checksum: int
+    data: bytes
+
+
+class Unreadable(Exception):
+    """The file cannot give back a step: from here on it is damaged."""
+
+
+class Rows(msgspec.Struct, frozen=True, gc=False):
+    """The sound steps of a session, read.
+
+    `last` is the last of them, `chain` its checksum. `tear` says what is wrong with the step after, if
+    anything is.
+    """
+
+    messages: list[Message]
+    last: Step | None
+    chain: int
+    tear: str | None = None
+
+    @property
+    def version(self) -> int:
+        """The version that the last step made."""
+        return 0 if self.last is None else self.last.version
+
+    @property
+    def seq(self) -> int:
+        """The number of the last event."""
+        return 0 if self.last is None else self.last.first_seq - 1 + count_events(self.last.data)
+
+
+def seed(session_id: str) -> int:
+    """The checksum that the first step of a session goes on from."""
+    return zlib.crc32(session_id.encode())
+
+
+def link(chain: int, first_seq: int, run_id: str | None, data: bytes) -> int:
+    """The checksum of a step that comes after one with checksum `chain`."""
+    return zlib.crc32(data, zlib.crc32(f"{first_seq} {run_id}".encode(), chain))
+
+
+def fits(chain: int, step: Step) -> bool:
+    """Is the step unchanged, and does it come right after the one with checksum `chain`?"""
+    whole = isinstance(step.data, bytes)  # damage can make other types of it
+    return whole and link(chain, step.first_seq, step.run_id, step.data) == step.checksum
+
+
+def next_step(version: int, chain: int, run_id: str | None, record: Record, data: bytes) -> Step:
+    """The commit as a step after one with checksum `chain` and run `run_id` (None: none there is)."""
+    first_seq = _first_seq(record)
+    run = None if record.head.run_id == run_id else record.head.run_id
+    return Step(version, first_seq, run, link(chain, first_seq, run, data), data)
+
+
+def head_sum(chain: int, head: bytes) -> int:
+    """The checksum of a head that stands over steps ending with checksum `chain`."""
+    return zlib.crc32(head, chain)
+
+
+def head_fits(head: bytes, chain: int, checksum: int) -> bool:
+    """Is the head the one that was stored over these steps?"""
+    return isinstance(head, bytes) and head_sum(chain, head) == checksum
+
+
+def pack(record: Record) -> bytes:
+    """The events and messages of a commit as a step's data."""
+    return pack_step(
+        record.events, record.appended, record.amended,
+        transcript=record.head.transcript, run_id=record.head.run_id,
+    )  # fmt: skip
+
+
+def _first_seq(record: Record) -> int:
+    """The number of the commit's first event, or of the next one to come when it has none."""
+    number = record.events[0].seq if record.events else None
+    return number if number is not None else record.head.seq + 1
+
+
+def waiting(head: RunState) -> tuple[HITLTask, ...]:
+    """The calls of a suspended session that nobody has decided yet."""
+    return head.batch.waiting if head.is_pending and head.batch is not None else ()
+
+
+def title(appended: Iterable[Message]) -> str:
+    """What the person said first, as one short line."""
+    for message in appended:
+        if message.role == "user" and message.note is None and message.text:
+            line = " ".join(message.text[: 4 * TITLE_LENGTH].split())
+            return line if len(line) <= TITLE_LENGTH else line[: TITLE_LENGTH - 1] + "…"
+    return ""
+
+
+# -- reading -----------------------------------------------------------------------------------------------
+
+
+def read(session_id: str, steps: Iterable[Step], *, end: int | None = None) -> Rows:
+    """The messages of the steps, as far as the chain holds; `end` is the checksum the last one must have."""
+    chain, last = seed(session_id), None
+    messages: list[Message] = []
+    try:
+        for step in steps:
+            _take_in(chain, step, messages)
+            chain, last = step.checksum, step
+        if end is not None and chain != end:
+            raise Unreadable("the steps after it are missing")
+    except Unreadable as problem:
+        return Rows(messages, last, chain, str(problem))
+    return Rows(messages, last, chain)
+
+
+def _take_in(chain: int, step: Step, messages: list[Message]) -> None:
+    if not fits(chain, step):
+        raise Unreadable("the next step was changed, or one before it is missing")
+    try:
+        found = step_messages(step.data)
+        for place, message in found.amended:
+            messages[place] = message
+    except (ValueError, TypeError, LookupError) as problem:
+        raise Unreadable(f"the next step cannot be read ({problem})") from problem
+    messages.extend(found.appended)
+
+
+def readable(steps: Iterable[Step]) -> Iterator[Step]:
+    """The steps up to where the file is damaged."""
+    try:
+        yield from steps
+    except Unreadable:
+        return
+
+
+def opened(session_id: str, head: bytes, chain: int, checksum: int) -> RunState:
+    """The state in a stored head. Raises StoreError when it is damaged, NewerSchema when it is too new."""
+    if not head_fits(head, chain, checksum):
+        raise StoreError(
+            f"the head of session {session_id!r} is damaged: run `jackstay doctor --repair` to rebuild it from "
+            "the session's events"
+        )
+    return decode_head(head)
+
+
+def whole(head: RunState, rows: Rows) -> RunState:
+    """The state with its messages, all of whose steps are sound."""
+    return msgspec.structs.replace(head, transcript=message_rows(rows.messages, head.view))
+
+
+# -- mending -----------------------------------------------------------------------------------------------
+
+
+class Mended(msgspec.Struct, frozen=True, gc=False):
+    """A state that fits what is left of its steps; `filled` are messages that have to be stored with it."""
+
+    state: RunState
+    filled: tuple[Message, ...]
+
+
+def mend(head: RunState, rows: Rows) -> Mended:
+    """The state after everything that follows the sound rows is gone.
+
+    What the head holds stays: phase, grants, and a batch with its open approvals. Messages are filled in so
+    that the transcript is one a provider accepts: the batch's reply when it was lost, and a remark for each
+    other call whose result was.
+    """
+    calls, results = _last_batch(rows.messages)
+    batch = head.batch
+    own = [entry.call for entry in batch.calls] if batch is not None else []
+    in_batch = {call.call_id for call in own}
+    filled = [
+        observation(ToolResult(call_id, LOST, is_error=True, executed=None))
+        for call_id in calls
+        if call_id not in results and call_id not in in_batch
+    ]
+    if not in_batch <= set(calls):
+        filled.append(Message("assistant", tuple(own)))
+    size = len(rows.messages)
+    view = tuple((min(start, size), min(end, size)) for start, end in head.view)
+    state = msgspec.structs.replace(
+        head,
+        seq=rows.seq,
+        view=view,
+        batch=batch and _retold(batch, results),
+        transcript=message_rows([*rows.messages, *filled], view),
+    )
+    return Mended(state, tuple(filled))
+
+
+def _last_batch(messages: list[Message]) -> tuple[list[str], set[str]]:
+    """The ids of the last reply's calls, and of the results after it."""
+    results: set[str] = set()
+    for message in reversed(messages):
+        if message.role == "assistant" and message.calls:
+            return [call.call_id for call in message.calls], results
+        results.update(part.call_id for part in message.parts if isinstance(part, ToolResult))
+    return [], results
+
+
+def _retold(batch: Batch, results: set[str]) -> Batch:
+    """The batch with `told` counting the leading results that are still in the transcript."""
+    told = 0
+    for entry in batch.calls:
+        if entry.call.call_id not in results:
+            break
+        told += 1
+    return msgspec.structs.replace(batch, told=told)
+
+
+def loss(session_id: str, head: RunState, rows: Rows) -> str:
+    """What a tear has cost, in words."""
+    where = f"after event {rows.seq}" if rows.last is not None else "from its beginning"
+    return (
+        f"session {session_id!r} is damaged {where}: {rows.tear}; {max(0, head.seq - rows.seq)} events and the "
+        "messages stored with them were dropped, everything before is intact"
+    )
+
+
+# -- lists -------------------------------------------------------------------------------------------------
+
+
+def pending(head: bytes, decided: AbstractSet[str]) -> PendingSession | None:
+    """What of a session still waits for a person, when the calls in `decided` have their answer already.
+
+    None also for a head that cannot be read: one bad session must not hide the others.
+    """
+    try:
+        state = decode_head(head)
+    except StoreError:
+        return None
+    tasks = tuple(task for task in waiting(state) if task.call_id not in decided)
+    return PendingSession(state.session_id, state.run_id, tasks) if tasks else None

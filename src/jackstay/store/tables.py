@@ -1,0 +1,248 @@
+"""What is asked of the tables, and how do their rows become values? (`schema/001.sql` explains the columns.)"""
+
+import sqlite3
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from jackstay.core.errors import StoreError
+from jackstay.core.messages import NO_USAGE, Usage
+from jackstay.core.phase import Phase
+from jackstay.core.wire import convert, decode_json, encode
+from jackstay.engine.ports import Lease, Posted, Record, SessionInfo
+from jackstay.store import steps
+from jackstay.store.database import primary
+from jackstay.store.steps import Step, Unreadable
+
+DAMAGE = (sqlite3.SQLITE_CORRUPT, -1)  # error codes of rows that cannot be read
+SHIFT = 1 << 32  # a step's id is its session's key times this plus the version
+
+FIND = "SELECT key, version, chain, run_id, lease_owner, lease_until FROM sessions WHERE id = ?"
+INSERT = """
+    INSERT INTO sessions (version, chain, run_id, lease_owner, lease_until, updated, outcome, phase, turn,
+        waiting, waiting_since, usage, checksum, head, title, id, created)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?6)"""
+UPDATE = """
+    UPDATE sessions SET version = ?1, chain = ?2, run_id = ?3, lease_owner = ?4, lease_until = ?5, updated = ?6,
+        outcome = ?7, phase = ?8, turn = ?9, waiting = ?10, waiting_since = ?11, usage = ?12, checksum = ?13,
+        head = ?14, title = CASE title WHEN '' THEN ?15 ELSE title END
+    WHERE key = ?16"""
+UPDATE_COUNTERS = """
+    UPDATE sessions SET version = ?1, chain = ?2, lease_until = ?3, updated = ?4, turn = ?5, usage = ?6,
+        checksum = ?7, head = ?8
+    WHERE key = ?9 AND version = ?10 AND lease_owner = ?11"""
+UPDATE_OWN = UPDATE + " AND version = ?17 AND lease_owner = ?18"
+INSERT_STEP = "INSERT INTO steps (id, first_seq, run_id, checksum, data) VALUES (?, ?, ?, ?, ?)"
+_HEAD_COLUMNS = "key, version, chain, lease_owner, lease_until, checksum, head, id"
+_HEAD = f"SELECT {_HEAD_COLUMNS} FROM sessions WHERE id = ?"
+_STEPS = "SELECT id, first_seq, run_id, checksum, data FROM steps WHERE id > ? AND id <= ? ORDER BY id LIMIT ?"
+_STEP_BACK = "SELECT id, checksum, data FROM steps WHERE id > ? AND id <= ? ORDER BY id DESC LIMIT 1"
+_STEP_OF_SEQ = "SELECT id FROM steps WHERE id > ? AND id < ? AND first_seq <= ? ORDER BY id DESC LIMIT 1"
+_RUN_BEFORE = (
+    "SELECT run_id FROM steps WHERE id > ? AND id <= ? AND run_id IS NOT NULL ORDER BY id DESC LIMIT 1"
+)
+_LIST_COLUMNS = "id, created, updated, outcome, phase, turn, waiting, title, usage"
+_LIST = f"SELECT {_LIST_COLUMNS} FROM sessions ORDER BY updated DESC, key DESC LIMIT ?"
+_INBOX = """
+    SELECT number, item FROM inbox WHERE session = (SELECT key FROM sessions WHERE id = ?) ORDER BY number"""
+_ARTIFACT = """
+    SELECT text FROM artifacts WHERE session = (SELECT key FROM sessions WHERE id = ?) AND call_id = ?"""
+_KEYS = {"sessions": "key", "steps": "id", "inbox": "number", "artifacts": "session"}  # the order on disk
+_PHASES: dict[str, Phase] = {phase.value: phase for phase in Phase}
+
+
+class SessionRow(msgspec.Struct, frozen=True, gc=False):
+    """A session as its row tells it; the head is still bytes."""
+
+    key: int
+    version: int
+    chain: int
+    lease: Lease | None
+    checksum: int
+    head: bytes
+
+
+class Start(msgspec.Struct, frozen=True, gc=False):
+    """The step after which a reader begins: its id and checksum, and the run it belongs to."""
+
+    id: int
+    chain: int
+    run_id: str = ""
+
+
+def values(version: int, chain: int, record: Record, now: float) -> tuple[object, ...]:
+    """What a commit writes into the session's row, in the order of INSERT and UPDATE."""
+    head, lease = record.head, record.lease
+    data = encode(head)
+    tasks = steps.waiting(head)
+    return (
+        version, chain, head.run_id,
+        lease and lease.owner, lease and lease.until,
+        now, head.outcome, head.policy.phase.phase.value, head.turn,
+        len(tasks), min(task.asked_at for task in tasks) if tasks else None,
+        _usage(head.usage), steps.head_sum(chain, data), data, steps.title(record.appended),
+    )  # fmt: skip
+
+
+def counters(version: int, chain: int, record: Record, now: float) -> tuple[object, ...]:
+    """What a commit changes of the session's row in the midst of a run, in the order of UPDATE_COUNTERS."""
+    head, lease = record.head, record.lease
+    data = encode(head)
+    until = lease and lease.until
+    return (version, chain, until, now, head.turn, _usage(head.usage), steps.head_sum(chain, data), data)
+
+
+def _usage(usage: Usage) -> bytes:
+    return b"" if usage == NO_USAGE else encode(msgspec.structs.astuple(usage))
+
+
+def store_rest(connection: sqlite3.Connection, key: int, record: Record) -> None:
+    """The artifacts of a commit, and the inbox items it took in."""
+    connection.executemany(
+        "INSERT OR REPLACE INTO artifacts (session, call_id, text) VALUES (?, ?, ?)",
+        [(key, artifact.call_id, artifact.text) for artifact in record.artifacts],
+    )
+    connection.executemany(
+        "DELETE FROM inbox WHERE number = ? AND session = ?", [(number, key) for number in record.drained]
+    )
+
+
+def set_aside(connection: sqlite3.Connection, key: int, after: int, version: int) -> None:
+    """Take the steps from the one after `after` up to `version` out of the session without deleting them."""
+    connection.execute(
+        "UPDATE steps SET id = -id WHERE id > ? AND id <= ?", (key * SHIFT + after, key * SHIFT + version)
+    )
+
+
+def delete(connection: sqlite3.Connection, key: int) -> None:
+    """Everything of a session, what was set aside included."""
+    first, last = key * SHIFT, (key + 1) * SHIFT
+    connection.execute("DELETE FROM steps WHERE id > ? AND id < ?", (first, last))
+    connection.execute("DELETE FROM steps WHERE id > ? AND id < ?", (-last, -first))
+    connection.execute("DELETE FROM inbox WHERE session = ?", (key,))
+    connection.execute("DELETE FROM artifacts WHERE session = ?", (key,))
+    connection.execute("DELETE FROM sessions WHERE key = ?", (key,))
+
+
+def key_of(connection: sqlite3.Connection, session_id: str) -> int | None:
+    """The session's key in the other tables."""
+    row = connection.execute("SELECT key FROM sessions WHERE id = ?", (session_id,)).fetchone()
+    return None if row is None else int(row[0])
+
+
+def session(connection: sqlite3.Connection, session_id: str) -> SessionRow | None:
+    """The session's row."""
+    try:
+        row = connection.execute(_HEAD, (session_id,)).fetchone()
+    except sqlite3.DatabaseError as problem:  # the index may be damaged where the row is not
+        row = next(
+            (row for row in readable(connection, "sessions", _HEAD_COLUMNS) if row[-1] == session_id), None
+        )
+        if primary(problem) not in DAMAGE or row is None:
+            raise
+    if row is None:
+        return None
+    key, version, chain, owner, until, checksum, head, _ = row
+    return SessionRow(key, version, chain, lease(owner, until), checksum, head)
+
+
+def lease(owner: str | None, until: float | None) -> Lease | None:
+    """The lease in a row, if there is one."""
+    return Lease(owner, until) if owner is not None and until is not None else None
+
+
+def steps_after(connection: sqlite3.Connection, start: int, *, limit: int = -1) -> Iterator[Step]:
+    """The session's steps after the one with id `start`. Raises Unreadable where the file is damaged."""
+    end = (start // SHIFT + 1) * SHIFT - 1
+    try:
+        for step_id, first_seq, run_id, checksum, data in connection.execute(_STEPS, (start, end, limit)):
+            yield Step(step_id % SHIFT, first_seq, run_id, checksum, data)
+    except sqlite3.DatabaseError as problem:
+        if primary(problem) not in DAMAGE:
+            raise
+        raise Unreadable(str(problem)) from problem
+
+
+def step_up_to(connection: sqlite3.Connection, key: int, step_id: int) -> tuple[int, int, bytes] | None:
+    """The last step of a session up to this id: its id, checksum and data."""
+    found: tuple[int, int, bytes] | None = connection.execute(_STEP_BACK, (key * SHIFT, step_id)).fetchone()
+    return found
+
+
+def start_for(connection: sqlite3.Connection, session_id: str, key: int, after: int) -> Start:
+    """Where to begin reading for the events with seq > `after`.
+
+    Looked for from the end: whoever follows a session asks about its last steps.
+    """
+    floor = key * SHIFT
+    found = (
+        connection.execute(_STEP_OF_SEQ, (floor, floor + SHIFT, after + 1)).fetchone() if after > 0 else None
+    )
+    before = step_up_to(connection, key, found[0] - 1) if found is not None else None
+    if before is None:
+        return Start(floor, steps.seed(session_id))
+    run = connection.execute(_RUN_BEFORE, (floor, before[0])).fetchone()
+    return Start(before[0], before[1], run[0] if run is not None else "")
+
+
+def waiting(connection: sqlite3.Connection) -> Iterator[tuple[bytes, set[str]]]:
+    """The head of each session with undecided calls, longest wait first, and the keys in its inbox."""
+    for key, head in connection.execute(
+        "SELECT key, head FROM sessions WHERE waiting_since IS NOT NULL ORDER BY waiting_since, key"
+    ):
+        yield head, {row[0] for row in connection.execute("SELECT key FROM inbox WHERE session = ?", (key,))}
+
+
+def listed(connection: sqlite3.Connection, limit: int) -> list[SessionInfo]:
+    """The sessions, the latest first; of a damaged file those that can be read."""
+    try:
+        return [_info(row) for row in connection.execute(_LIST, (limit,))]
+    except sqlite3.DatabaseError as problem:
+        if primary(problem) not in DAMAGE:
+            raise
+    found = [_info(row) for row in readable(connection, "sessions", _LIST_COLUMNS)]
+    return sorted(found, key=lambda info: info.updated, reverse=True)[:limit]
+
+
+def readable(connection: sqlite3.Connection, table: str, columns: str = "*") -> Iterator[tuple[Any, ...]]:
+    """The rows of a table that a damaged file still gives: from either end towards the damage."""
+    key = _KEYS[table]
+    for direction in ("ASC", "DESC"):
+        try:
+            yield from connection.execute(
+                f"SELECT {columns} FROM {table} NOT INDEXED ORDER BY {key} {direction}"
+            )
+        except sqlite3.DatabaseError:
+            continue  # this way it ends here; the other way may reach what lies behind
+        return
+
+
+def _info(row: tuple[Any, ...]) -> SessionInfo:
+    name, created, updated, outcome, phase, turn, waits, title, usage = row
+    known = _PHASES.get(phase, Phase.NO_TASK)  # a newer version may have others
+    used = Usage(*decode_json(usage)) if usage else NO_USAGE
+    return SessionInfo(name, created, updated, outcome, known, turn, waits, title, used)
+
+
+def inbox(connection: sqlite3.Connection, session_id: str) -> list[tuple[int, bytes]]:
+    """What waits in a session's inbox, oldest first."""
+    return connection.execute(_INBOX, (session_id,)).fetchall()
+
+
+def posted(number: int, data: bytes) -> Posted:
+    """An item of the inbox. Raises StoreError when it cannot be read."""
+    try:
+        item: Posted = convert(decode_json(data), Posted)
+    except ValueError as problem:
+        raise StoreError(
+            f"item {number} of the inbox cannot be read ({problem}): it is damaged or was posted by a newer "
+            "jackstay; run `jackstay doctor`"
+        ) from problem
+    return msgspec.structs.replace(item, number=number)
+
+
+def artifact(connection: sqlite3.Connection, session_id: str, call_id: str) -> str | None:
+    """The whole text behind a shortened observation."""
+    row = connection.execute(_ARTIFACT, (session_id, call_id)).fetchone()
+    return None if row is None else str(row[0])
