@@ -1,0 +1,115 @@
+"""Secrets of thirty kinds made from a seed, planted in the places where people leave them."""
+
+import base64
+import random
+import string
+from collections.abc import Callable
+
+LETTERS, DIGITS = string.ascii_letters, string.digits
+ALNUM = LETTERS + DIGITS
+URLSAFE = ALNUM + "-_"
+HEX = "0123456789abcdef"
+B64 = ALNUM + "+/"
+
+Make = Callable[[random.Random], str]
+
+
+def chars(alphabet: str, count: int) -> Callable[[random.Random], str]:
+    return lambda r: "".join(r.choice(alphabet) for _ in range(count))
+
+
+def after(prefix: str, alphabet: str, count: int) -> Make:
+    return lambda r: prefix + chars(alphabet, count)(r)
+
+
+def jwt(r: random.Random) -> str:
+    def part(length: int) -> str:
+        return chars(URLSAFE, length)(r)
+
+    return f"eyJ{part(33)}.eyJ{part(60)}.{part(43)}"
+
+
+def private_key(r: random.Random) -> str:
+    body = base64.b64encode(r.randbytes(300)).decode()
+    lines = "\n".join(body[i : i + 64] for i in range(0, len(body), 64))
+    kind = r.choice(["RSA ", "EC ", "OPENSSH ", ""])
+    return f"-----BEGIN {kind}PRIVATE KEY-----\n{lines}\n-----END {kind}PRIVATE KEY-----"
+
+
+def password(r: random.Random) -> str:
+    word = r.choice(["hunter", "Sommer", "trustno", "Winter", "letmein", "S3cure!", "qwErty", "m0nkey#"])
+    return word + chars(DIGITS, r.randint(2, 5))(r) + r.choice(["", "!", "#x", "_K"])
+
+
+KINDS: dict[str, Make] = {
+    "aws access key": after("AKIA", string.ascii_uppercase + "234567", 16),
+    "github token": after("ghp_", ALNUM, 36),
+    "github fine-grained": after("github_pat_", ALNUM + "_", 82),
+    "gitlab token": after("glpat-", URLSAFE, 20),
+    "slack bot token": lambda r: f"xoxb-{chars(DIGITS, 12)(r)}-{chars(DIGITS, 13)(r)}-{chars(ALNUM, 24)(r)}",
+    "slack webhook": lambda r: (
+        f"https://hooks.slack.com/services/T{chars(string.ascii_uppercase + DIGITS, 8)(r)}/B{chars(string.ascii_uppercase + DIGITS, 8)(r)}/{chars(ALNUM, 24)(r)}"
+    ),
+    "anthropic key": lambda r: f"sk-ant-api03-{chars(URLSAFE, 93)(r)}AA",
+    "openai project key": after("sk-proj-", URLSAFE, 120),
+    "openai old key": after("sk-", ALNUM, 48),
+    "google api key": after("AIza", URLSAFE, 35),
+    "google oauth secret": after("GOCSPX-", URLSAFE, 28),
+    "stripe live key": after("sk_live_", ALNUM, 24),
+    "sendgrid key": lambda r: f"SG.{chars(URLSAFE, 22)(r)}.{chars(URLSAFE, 43)(r)}",
+    "npm token": after("npm_", ALNUM, 36),
+    "pypi token": after("pypi-AgEIcHlwaS5vcmc", URLSAFE, 120),
+    "huggingface token": after("hf_", LETTERS, 34),
+    "azure storage key": lambda r: (
+        f"DefaultEndpointsProtocol=https;AccountName=a;AccountKey={chars(B64, 86)(r)}==;EndpointSuffix=core.windows.net"
+    ),
+    "digitalocean token": after("dop_v1_", HEX, 64),
+    "databricks token": after("dapi", HEX, 32),
+    "jwt": jwt,
+    "private key": private_key,
+    "telegram bot token": lambda r: f"{r.randint(10**9, 10**10 - 1)}:AA{chars(URLSAFE, 33)(r)}",
+    "shopify token": after("shpat_", HEX, 32),
+    "vault token": after("hvs.", URLSAFE, 90),
+    "docker token": after("dckr_pat_", URLSAFE, 27),
+    "mailgun key": after("key-", HEX, 32),
+    "database url": lambda r: f"postgresql://app:{password(r)}@db.internal:5432/app",
+    "connection string": lambda r: f"Server=db;User Id=app;Password={password(r)};Timeout=3",
+    "netrc": lambda r: f"machine git.corp login bot password {password(r)}",
+    "bearer header": lambda r: f"Authorization: Bearer {chars(ALNUM, 40)(r)}",
+    "command password": lambda r: f"PGPASSWORD={password(r)} psql -h db -c 'select 1'",
+    "grafana token": after("glsa_", ALNUM, 32),
+}
+
+# Values that only their surroundings give away.
+NAMED: dict[str, Make] = {
+    "password in python": lambda r: f'DB_PASSWORD = "{password(r)}"\n',
+    "password in .env": lambda r: f"ADMIN_PASSWORD={password(r)}\n",
+    "password in yaml": lambda r: f"database:\n  user: app\n  password: {password(r)}\n",
+    "password in json": lambda r: f'{{"user": "app", "password": "{password(r)}"}}\n',
+    "api key in python": lambda r: f"api_key = '{chars(ALNUM, 32)(r)}'\n",
+    "secret in .env": lambda r: f"CLIENT_SECRET={chars(ALNUM, 40)(r)}\n",
+    "token in yaml": lambda r: f"  auth_token: {chars(HEX, 40)(r)}\n",
+    "password in words": lambda r: (
+        f"the db password is {r.choice(['hunter', 'summer', 'dragon'])}{r.randint(10, 9999)}\n"
+    ),
+    "密码": lambda r: f"密码：{r.choice(['hunter', 'summer'])}{r.randint(10, 9999)}\n",
+}
+
+PLACES: tuple[str, ...] = (
+    "{}\n", "KEY={}\n", "key: {}\n", '{{"value": "{}"}}\n', "client = Client('{}')\n", "# {}\n", "export THING='{}'\n",
+    "curl -H 'x-api-key: {}' https://api.example.org/v1\n", "The value is {} for now.\n", "   {}   \n",
+)  # fmt: skip
+
+AROUND = "import os\n\n\ndef main() -> int:\n    total = sum(range(10))\n    return total\n\n"
+
+
+def planted(seed: int, rounds: int) -> list[tuple[str, str]]:
+    """(kind, file text) with one secret in each."""
+    r = random.Random(seed)
+    found = []
+    for name, make in KINDS.items():
+        for _ in range(rounds):
+            found.append((name, AROUND + r.choice(PLACES).format(make(r)) + AROUND))
+    for name, make in NAMED.items():
+        found += [(name, AROUND + make(r) + AROUND) for _ in range(rounds)]
+    return found
