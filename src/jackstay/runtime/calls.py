@@ -1,0 +1,180 @@
+"""Runs one call: interceptors around it, a time limit over it, and whatever happens as a readable result."""
+
+import inspect
+from collections import deque
+from collections.abc import Callable
+from time import time
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from jackstay.core.decision import Allow, Deny, strictest
+from jackstay.core.errors import JackstayError
+from jackstay.core.events import Event, ToolOutputDeltaEvent
+from jackstay.core.messages import ToolCall, ToolResult, snapshot
+from jackstay.core.state import RunState
+from jackstay.engine import texts
+from jackstay.engine.interceptors import ANSWERS, ReActTrace
+from jackstay.engine.ports import Artifact, Tool, ToolOutput
+from jackstay.policy import discipline
+from jackstay.policy.decide import decide
+from jackstay.runtime.agent import Agent
+from jackstay.runtime.limits import TimeLimit
+
+SHOWN_CHARS = 50_000
+KEPT_CHARS = 5_000_000
+PARTIAL_CHARS = 4_000
+
+
+class InterceptorFailed(JackstayError):
+    """An interceptor raised, or returned something it must not."""
+
+    def __init__(self, name: str, moment: str, problem: str) -> None:
+        super().__init__(f"interceptor {name!r} failed in {moment}: {problem}")
+
+
+async def ask_hook(name: str, moment: str, hook: Callable[..., Any], *args: Any) -> Any:
+    """What the hook answers. Raises InterceptorFailed when it raises or answers with a wrong kind of value."""
+    try:
+        answer = hook(*args)
+        if inspect.isawaitable(answer):
+            answer = await answer
+    except Exception as problem:
+        raise InterceptorFailed(name, moment, repr(problem)) from problem
+    expected = ANSWERS.get(moment)
+    if answer is not None and expected is not None and not isinstance(answer, expected):
+        raise InterceptorFailed(name, moment, f"it returned {type(answer).__name__}, not {expected}")
+    return answer
+
+
+class Running:
+    """A call while it runs: the ToolContext its tool sees, and the last of what it has put out."""
+
+    def __init__(
+        self,
+        state: RunState,
+        call: ToolCall,
+        *,
+        workspace: str,
+        publish: Callable[[Event], None],
+        seen: dict[str, str],
+    ) -> None:
+        self.session_id, self.run_id, self.call_id = state.session_id, state.run_id, call.call_id
+        self.workspace, self.seen = workspace, seen
+        self._publish = publish
+        self._said: deque[str] = deque()
+        self._size = 0
+
+    def tell(self, text: str) -> None:
+        """Show output as it comes."""
+        self._said.append(text)
+        self._size += len(text)
+        while self._size - len(self._said[0]) > PARTIAL_CHARS:
+            self._size -= len(self._said.popleft())
+        self._publish(ToolOutputDeltaEvent(self.run_id, self.session_id, None, time(), self.call_id, text))
+
+    @property
+    def text(self) -> str:
+        """The last of what was put out."""
+        return "".join(self._said)[-PARTIAL_CHARS:]
+
+
+class Ran(msgspec.Struct, frozen=True, gc=False):
+    """A finished call: its result, the whole text if that was shortened, and the call as it really ran."""
+
+    result: ToolResult
+    artifact: Artifact | None
+    call: ToolCall
+
+
+async def run_call(agent: Agent, state: RunState, call: ToolCall, running: Running, limit: TimeLimit) -> Ran:
+    """Run the call. Never raises but for cancellation: whatever goes wrong is an error observation."""
+    try:
+        call, refused = await _before(agent, state, call)
+        if refused is not None:
+            return Ran(ToolResult(call.call_id, refused, is_error=True, executed=False), None, call)
+        tool = agent.tools.get(call.tool)
+        if tool is None:
+            text = texts.unknown_tool(call.tool, None)
+            return Ran(ToolResult(call.call_id, text, is_error=True, executed=False), None, call)
+        result, artifact = _shorten(call, await _output(tool, call, running, limit))
+        result = await _after(agent, state, call, result)
+    except InterceptorFailed as problem:
+        return Ran(ToolResult(call.call_id, str(problem), is_error=True), None, call)
+    return Ran(result, artifact, call)
+
+
+async def _before(agent: Agent, state: RunState, call: ToolCall) -> tuple[ToolCall, str | None]:
+    """The call as interceptors want it, and why it must not run, if so. A rewritten call is judged again."""
+    wanted = call
+    for name, hook in agent.chain.hooks("on_tool_call_start"):
+        answer = await ask_hook(name, "on_tool_call_start", hook, ReActTrace(state, agent.bounds), wanted)
+        if isinstance(answer, Deny):
+            return wanted, texts.denied(answer)
+        if answer is not None:
+            wanted = replace(answer, call_id=call.call_id)
+    if wanted.tool == call.tool and wanted.args == call.args:
+        return call, None
+    facts = await agent.facts(state, wanted)
+    if not facts.known or facts.invalid:
+        return wanted, texts.invalid(wanted.tool, facts.invalid or "there is no such tool")
+    weighed = discipline.decide(state.policy, wanted, facts, data=agent.bounds.data)
+    decision = strictest((decide(state.policy, wanted, facts, agent.bounds), weighed))
+    match decision:
+        case Allow():
+            return wanted, None
+        case Deny():
+            return wanted, texts.denied(decision)
+        case _:
+            return wanted, texts.nobody_to_ask(decision, wanted)
+
+
+async def _output(tool: Tool, call: ToolCall, running: Running, limit: TimeLimit) -> ToolOutput:
+    limit_s = tool.spec.timeout_s
+    try:
+        with limit.of(limit_s):
+            try:
+                return await tool.run(snapshot(call.args), running)
+            except (Exception, SystemExit) as problem:
+                return ToolOutput(_told_plainly(problem), is_error=True)
+    except TimeoutError:
+        pass
+    said = running.text
+    so_far = f" Output so far:\n{said}" if said else ""
+    return ToolOutput(
+        f"Stopped after {limit_s:g} s, the time limit of {tool.spec.name!r}.{so_far}", is_error=True
+    )
+
+
+def _told_plainly(problem: BaseException) -> str:
+    if isinstance(problem, JackstayError):
+        return str(problem)
+    return f"The tool failed with {type(problem).__name__}: {problem}"
+
+
+def _shorten(call: ToolCall, output: ToolOutput) -> tuple[ToolResult, Artifact | None]:
+    """The observation, with what is too long for a model kept whole as an artifact."""
+    text, full = clean(output.text), output.full
+    if len(text) > SHOWN_CHARS:
+        full = full or text
+        half = SHOWN_CHARS // 2
+        gap = f"[{len(text) - 2 * half} characters left out; recall({call.call_id!r}) reads them]"
+        text = f"{text[:half]}\n… {gap} …\n{text[-half:]}"
+    artifact = Artifact(call.call_id, clean(full)[:KEPT_CHARS]) if full is not None else None
+    truncated = max(0, len(full) - len(text)) if full is not None else 0
+    return ToolResult(call.call_id, text, output.is_error, True, truncated), artifact
+
+
+def clean(text: str) -> str:
+    """The text without halves of surrogate pairs, which no encoding can carry."""
+    if text.isascii():
+        return text
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+async def _after(agent: Agent, state: RunState, call: ToolCall, result: ToolResult) -> ToolResult:
+    for name, hook in agent.chain.hooks("on_tool_call_end"):
+        answer = await ask_hook(name, "on_tool_call_end", hook, ReActTrace(state, agent.bounds), call, result)
+        result = result if answer is None else replace(answer, call_id=call.call_id)
+    return result

@@ -1,0 +1,396 @@
+"""Performs what a run asks for, stores each step before it is told, and feeds back what came of it."""
+
+import asyncio
+import functools
+import inspect
+import logging
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, assert_never
+
+from msgspec.structs import replace
+
+from jackstay.core.effects import CallModel, Effect, GrantAlways, Judge, RunTool, Summarise, SummaryJob
+from jackstay.core.errors import ErrorInfo, JackstayError, ModelError
+from jackstay.core.events import (
+    ActionEndEvent,
+    Event,
+    HITLDecidedEvent,
+    PhaseChangedEvent,
+    ReasonDeltaEvent,
+    RunEndEvent,
+)
+from jackstay.core.facts import CallFacts
+from jackstay.core.inputs import CallFailed, Cancelled, Input, Judged, Observed, Replied, Retried, Summarised
+from jackstay.core.messages import NO_USAGE, Message, ToolCall, Usage, note, user
+from jackstay.core.phase import Phase
+from jackstay.core.state import RunState
+from jackstay.core.transcript import Transcript
+from jackstay.engine.context import shorter
+from jackstay.engine.draft import Step
+from jackstay.engine.interceptors import ReActTrace
+from jackstay.engine.machine import step
+from jackstay.engine.ports import Artifact, Model, ModelRequest, Record, Reply, Tell
+from jackstay.policy.gates import CLOSURE_CHECK
+from jackstay.runtime.agent import Agent
+from jackstay.runtime.calls import InterceptorFailed, Running, ask_hook, run_call
+from jackstay.runtime.guard import BASELINE_KEY, AuditFailed
+from jackstay.runtime.lease import Holder
+from jackstay.runtime.limits import TimeLimit
+from jackstay.runtime.retry import with_retries
+
+Publish = Callable[[Event], None]
+FAIR_S = 0.005
+SUMMARY_S = 120.0  # the longest that one summary may take: the run waits for it
+SHORTENINGS = 3
+log = logging.getLogger("jackstay")
+
+
+class Host(Protocol):
+    """What the driver needs of the engine: the agent as it is configured at this moment."""
+
+    @property
+    def model_retries(self) -> int:
+        """How often a model is asked at most."""
+        ...
+
+    @property
+    def model_timeout_s(self) -> float:
+        """How long one answer may take."""
+        ...
+
+    def agent(self, name: str) -> Agent:
+        """The built agent; a changed setting makes it another one."""
+        ...
+
+    def seen(self, session_id: str) -> dict[str, str]:
+        """Which files the session's tools have read, and the digests of what they saw."""
+        ...
+
+
+class Control:
+    """How somebody outside stops a run: for good, or so that it can be taken up again."""
+
+    def __init__(self) -> None:
+        self.final = False
+        self.by = "an interruption"
+
+
+class Driver:
+    """Drives one request of one session to its end."""
+
+    def __init__(self, host: Host, holder: Holder, *, publish: Publish, control: Control) -> None:
+        self._host, self._holder, self._publish, self._control = host, holder, publish, control
+        self.state: RunState
+        self._agent_name = ""
+        self._version = 0
+        self._drained: Sequence[int] = ()
+        self._artifacts: list[Artifact] = []
+        self._look: str | None = None
+        self._yielded = time.monotonic()
+        self._limit = TimeLimit()
+        self._running: dict[str, Running] = {}
+
+    async def drive(
+        self, state: RunState, version: int, first: Input, *, agent: str, drained: Sequence[int] = ()
+    ) -> RunState:
+        """Go on from a stored state with this input until the request ends; the state it ended in.
+
+        When the surrounding task is cancelled, running tools are stopped and what they did is recorded; the
+        run can be resumed, unless the control says that it is over.
+        """
+        self.state, self._version, self._agent_name, self._drained = state, version, agent, drained
+        self._holder.keep()
+        try:
+            await self._moment("on_agent_start")
+            effects = await self._feed(first)
+            while effects:
+                effects = await self._perform(effects)
+        except asyncio.CancelledError:
+            partial = {call_id: running.text for call_id, running in self._running.items()}
+            self._running.clear()
+            control = self._control
+            self._take(Cancelled(time.time(), control.by, not control.final, partial), self._agent())
+            raise
+        except AuditFailed as problem:
+            self._take(Cancelled(time.time(), str(problem), resumable=True), self._agent())
+            raise
+        finally:
+            self._holder.release()
+            self._limit.close()
+        return self.state
+
+    # -- steps -----------------------------------------------------------------------------------------
+
+    def _agent(self) -> Agent:
+        return self._host.agent(self._agent_name)
+
+    async def _feed(self, happened: Input) -> tuple[Effect, ...]:
+        agent = self._agent()
+        made = self._take(happened, agent)
+        if agent.guard is not None and _begins_task(made):
+            self._look = await agent.guard.look(self.state.session_id)
+            self._artifacts.append(Artifact(BASELINE_KEY, self._look))
+        if agent.chain.watches_ends:
+            for event in made.events:
+                if isinstance(event, ActionEndEvent):
+                    await self._moment("on_action_end")
+                elif isinstance(event, RunEndEvent):
+                    await self._moment("on_agent_end")
+        return made.effects
+
+    def _take(self, happened: Input, agent: Agent) -> Step:
+        """One step: decided, stored, then told."""
+        made = step(self.state, happened, agent.bounds)
+        if agent.guard is not None:
+            agent.guard.record(made.state, made.events)
+        self.state = made.state
+        if made.stored and (made.events or made.effects):
+            self._commit(made)
+        hooks = agent.chain.hooks("on_event")
+        for event in made.events:
+            self._publish(event)
+            for name, hook in hooks:
+                try:
+                    hook(event)
+                except Exception:
+                    log.exception("interceptor=%s moment=on_event event=%s", name, event.type)
+        return made
+
+    def _commit(self, made: Step) -> None:
+        lease = self._holder.lease() if made.effects or self._running else None
+        record = Record(
+            made.state,
+            made.appended,
+            made.amended,
+            made.events,
+            (*self._artifacts, *made.artifacts),
+            self._drained,
+            lease,
+        )
+        self._version = self._holder.store.commit(made.state.session_id, self._version, record)
+        if self._artifacts:
+            self._artifacts.clear()
+        self._drained = ()
+
+    # -- effects ---------------------------------------------------------------------------------------
+
+    async def _perform(self, effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
+        runs: list[ToolCall] = []
+        following: tuple[Effect, ...] = ()
+        for effect in effects:
+            match effect:
+                case CallModel():
+                    following = await self._feed(await self._ask(effect))
+                case RunTool():
+                    runs.append(effect.call)
+                case Judge():
+                    agent = self._agent()
+                    facts = tuple([await self._facts(agent, call) for call in effect.calls])
+                    following = await self._feed(Judged(time.time(), effect.calls, facts))
+                case Summarise():
+                    following = await self._feed(await self._summarise(effect.jobs))
+                case GrantAlways():
+                    await self._grant(effect.call)
+                case _:
+                    assert_never(effect)
+        return await self._run_all(runs) if runs else following
+
+    async def _facts(self, agent: Agent, call: ToolCall) -> CallFacts:
+        look = self._look
+        if look is None and call.tool == CLOSURE_CHECK:
+            look = self._look = self._holder.store.artifact(self.state.session_id, BASELINE_KEY)
+        return await agent.facts(self.state, call, look=look)
+
+    async def _grant(self, call: ToolCall) -> None:
+        hitl = self._agent().hitl
+        callback = hitl.approved_callback if hitl is not None else None
+        if callback is not None:
+            answer = callback(call.tool, dict(call.args))
+            if inspect.isawaitable(answer):
+                await answer
+
+    # -- models ----------------------------------------------------------------------------------------
+
+    async def _ask(self, effect: CallModel) -> Input:
+        """What came of asking the model: its reply with the facts about its calls, or a typed failure."""
+        agent = self._agent()
+        began = time.monotonic()
+        if began - self._yielded > FAIR_S:  # a model that answers at once must not starve the other runs
+            await asyncio.sleep(0)
+            self._yielded = began
+        try:
+            reply = await self._reply(agent, effect)
+            reply = await self._through("on_reason_end", reply)
+            message = await self._before_judging(reply.message)
+            facts = tuple([await self._facts(agent, call) for call in message.calls])
+        except ModelError as failure:
+            return CallFailed(time.time(), failure.info, time.monotonic() - began)
+        except InterceptorFailed as failure:
+            return CallFailed(time.time(), ErrorInfo("internal", str(failure)), time.monotonic() - began)
+        return Replied(time.time(), message, reply.usage, facts, time.monotonic() - began)
+
+    async def _reply(self, agent: Agent, effect: CallModel) -> Reply:
+        request: ModelRequest = await self._through("on_reason_start", _request(agent, self.state, effect))
+        tell = self._teller()
+
+        async def attempt() -> Reply:
+            return await self._once(agent.model, request, tell, self._host.model_timeout_s)
+
+        async def before_retry(error: ErrorInfo, number: int) -> None:
+            nonlocal request
+            await self._feed(Retried(time.time(), error, number))
+            for name, hook in agent.chain.hooks("on_reason_retry"):
+                trace = ReActTrace(self.state, agent.bounds)
+                answer = await ask_hook(name, "on_reason_retry", hook, trace, error, number - 1, request)
+                request = request if answer is None else answer
+
+        return await with_retries(attempt, attempts=self._host.model_retries, before_retry=before_retry)
+
+    async def _once(self, model: Model, request: ModelRequest, tell: Tell, limit_s: float) -> Reply:
+        """One attempt. Raises ModelError for whatever an adapter may do."""
+        try:
+            with self._limit.of(limit_s):
+                return await model.reply(request, tell)
+        except TimeoutError:
+            text = f"the model gave no complete answer within {limit_s:g} s"
+            raise ModelError(ErrorInfo("timeout", text)) from None
+        except JackstayError:
+            raise
+        except Exception as problem:
+            text = f"the model adapter failed with {type(problem).__name__}: {problem}"
+            raise ModelError(ErrorInfo("internal", text)) from problem
+
+    async def _summarise(self, jobs: tuple[SummaryJob, ...]) -> Input:
+        """The answers to the questions; one that fails for good is left unanswered."""
+        agent, began = self._agent(), time.monotonic()
+        replies = [await self._summary(agent, job, at) for at, job in enumerate(jobs)]
+        answers = tuple(
+            reply.message if reply is not None and reply.stop != "refused" else None for reply in replies
+        )
+        usage = functools.reduce(Usage.plus, (reply.usage for reply in replies if reply is not None), NO_USAGE)
+        told = self._holder.store.events(self.state.session_id, self.state.compacted_at)
+        events = tuple(event for event in told if isinstance(event, _REMEMBERED))
+        return Summarised(time.time(), answers, usage, events, time.monotonic() - began, jobs)
+
+    async def _summary(self, agent: Agent, job: SummaryJob, at: int) -> Reply | None:
+        """Ask the question, without tools; where it is too long itself, in fewer words."""
+        bounds, limit_s = agent.bounds, min(SUMMARY_S, self._host.model_timeout_s)
+        attempts = bounds.compression.max_retries if bounds.compression is not None else 1
+        for times in range(1, SHORTENINGS + 2):
+            asked = ModelRequest(job.system, Transcript((user(job.text),)), max_output_tokens=job.max_tokens)
+            ask = functools.partial(self._once, agent.summariser, asked, _unheard, limit_s)
+            try:
+                return await with_retries(ask, attempts=attempts, before_retry=_at_once)
+            except ModelError as failure:
+                log.warning("session=%s summary=failed error=%s", self.state.session_id, failure)
+                jobs = (
+                    shorter(self.state, bounds, failure.info, times) if failure.info.kind == "overflow" else ()
+                )
+                if at >= len(jobs):
+                    return None
+                job = jobs[at]
+        return None
+
+    def _teller(self) -> Callable[[str, bool], None]:
+        run_id, session_id, publish, now = self.state.run_id, self.state.session_id, self._publish, time.time
+
+        def tell(text: str, thinking: bool) -> None:
+            publish(ReasonDeltaEvent(run_id, session_id, None, now(), text, thinking))
+
+        return tell
+
+    async def _before_judging(self, message: Message) -> Message:
+        """The message with its calls as interceptors want them to be judged."""
+        agent = self._agent()
+        hooks = agent.chain.hooks("on_action_start")
+        calls = message.calls
+        if not hooks or not calls:
+            return message
+        for name, hook in hooks:
+            answer = await ask_hook(name, "on_action_start", hook, ReActTrace(self.state, agent.bounds), calls)
+            if answer is not None and [c.call_id for c in answer] != [c.call_id for c in calls]:
+                raise InterceptorFailed(
+                    name, "on_action_start", "it must return one call for each it was given"
+                )
+            calls = answer or calls
+        wanted = iter(calls)
+        parts = tuple(next(wanted) if isinstance(part, ToolCall) else part for part in message.parts)
+        return replace(message, parts=parts)
+
+    # -- tools -----------------------------------------------------------------------------------------
+
+    async def _run_all(self, calls: list[ToolCall]) -> tuple[Effect, ...]:
+        """Run the calls side by side; each result is stored and told as it comes."""
+        if len(calls) == 1:
+            return await self._run(calls[0], self._limit)
+        following: tuple[Effect, ...] = ()
+
+        async def one(call: ToolCall) -> None:
+            nonlocal following
+            limit = TimeLimit()
+            try:
+                following = await self._run(call, limit) or following
+            finally:
+                limit.close()
+
+        import anyio  # not before it is needed: its backend costs as much to import as all of this package
+
+        try:
+            async with anyio.create_task_group() as group:
+                for call in calls:
+                    group.start_soon(one, call)
+        except ExceptionGroup as failures:
+            raise failures.exceptions[0] from failures
+        return following
+
+    async def _run(self, call: ToolCall, limit: TimeLimit) -> tuple[Effect, ...]:
+        agent = self._agent()
+        began = time.monotonic()
+        seen = self._host.seen(self.state.session_id)
+        running = Running(self.state, call, workspace=agent.bounds.workspace, publish=self._publish, seen=seen)
+        self._running[call.call_id] = running
+        ran = await run_call(agent, self.state, call, running, limit)
+        del self._running[call.call_id]
+        if ran.artifact is not None:
+            self._artifacts.append(ran.artifact)
+        rewritten = ran.call if ran.call is not call else None
+        return await self._feed(Observed(time.time(), ran.result, time.monotonic() - began, rewritten))
+
+    # -- interceptors ----------------------------------------------------------------------------------
+
+    async def _through(self, moment: str, value: Any) -> Any:
+        """The value after every interceptor of this moment has seen it."""
+        agent = self._agent()
+        for name, hook in agent.chain.hooks(moment):
+            answer = await ask_hook(name, moment, hook, ReActTrace(self.state, agent.bounds), value)
+            value = value if answer is None else answer
+        return value
+
+    async def _moment(self, moment: str) -> None:
+        agent = self._agent()
+        for name, hook in agent.chain.hooks(moment):
+            await ask_hook(name, moment, hook, ReActTrace(self.state, agent.bounds))
+
+
+_REMEMBERED = (HITLDecidedEvent, PhaseChangedEvent)  # what a summary should know besides the messages
+
+
+def _unheard(text: str, thinking: bool) -> None:
+    """A summary does not stream."""
+
+
+async def _at_once(error: ErrorInfo, attempt: int) -> None:
+    """Nothing to tell between the attempts at a summary."""
+
+
+def _begins_task(made: Step) -> bool:
+    """Does a task begin with nothing behind it? What was done and not closed is compared with its own beginning."""
+    begins = any(isinstance(e, PhaseChangedEvent) and e.after is Phase.TASK_STARTED for e in made.events)
+    return begins and not made.state.policy.phase.acted
+
+
+def _request(agent: Agent, state: RunState, effect: CallModel) -> ModelRequest:
+    notes = tuple(note("guidance", text) for text in effect.notes)
+    offered = agent.specs_with_recall if state.recallable else agent.specs
+    return ModelRequest(agent.system, state.transcript, () if effect.last else offered, notes)

@@ -1,0 +1,193 @@
+"""What the harness does to the world for the discipline: backups, closing checks, the audit record."""
+
+import asyncio
+import os
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from jackstay.core import wire
+from jackstay.core.errors import JackstayError
+from jackstay.core.events import Event, GateBlockedEvent, HITLPendingEvent, ToolCallStartEvent
+from jackstay.core.facts import CallFacts
+from jackstay.core.messages import JsonObject, ToolCall
+from jackstay.core.phase import Checked, PhaseState
+from jackstay.core.state import RunState
+from jackstay.engine.ports import SESSION_MARK
+from jackstay.policy import discipline
+from jackstay.policy.checklist import BASELINE, COMMIT, CREDENTIAL_SCAN
+from jackstay.policy.data import PolicyData
+from jackstay.policy.gates import CLOSURE_CHECK, GATES
+from jackstay.policy.own_tools import checked_commit, commit_wanted
+from jackstay.ward import baseline, scan
+from jackstay.ward.audit import Audit, AuditRecord
+from jackstay.ward.backup import BackupError, Backups, workspace_files
+from jackstay.ward.baseline import GIT_LOOK
+from jackstay.ward.redact import redact, redact_value
+
+_GATE_NAMES = frozenset(gate.name for gate in GATES.values())
+BASELINE_KEY = "baseline"  # under which a session's look from before its task is kept
+COMMIT_TIMEOUT_S = 30.0
+
+
+class Guard:
+    """The hands of the discipline for one engine. Everything that may take time is done off the event loop."""
+
+    def __init__(self, home: str | Path, workspace: str) -> None:
+        self._backups, self._audit, self._workspace = Backups(home), Audit(home), workspace
+
+    # -- before a call is judged -----------------------------------------------------------------------
+
+    async def facts(
+        self, state: RunState, call: ToolCall, facts: CallFacts, *, look: str | None, data: PolicyData
+    ) -> CallFacts:
+        """The facts with what the discipline needs: backups taken, closing items checked.
+
+        `look` is the stored look from before the task, for the comparison.
+        """
+        if call.tool == CLOSURE_CHECK:
+            return replace(facts, checked=await asyncio.to_thread(self._checked, state, call.args, look, data))
+        wanted = discipline.prepare(state.policy, call, facts, data=data)
+        if not wanted.targets and not wanted.snapshot:
+            return replace(facts, backup="taken") if not facts.reads_only else facts
+        return await asyncio.to_thread(self._copy, state, call, facts, wanted)
+
+    def _copy(
+        self, state: RunState, call: ToolCall, facts: CallFacts, wanted: discipline.Preparation
+    ) -> CallFacts:
+        why, session, now = f"before {call.tool}", state.session_id, time.time()
+        taken: list[tuple[str, str]] = []
+        try:
+            if wanted.targets:
+                kept = self._backups.take(wanted.targets, session=session, why=why, at=now)
+                taken += [(copy.path, kept.id) for copy in kept.copies]
+            if wanted.snapshot:
+                files = workspace_files(self._workspace, self._known_files())
+                kept = self._backups.snapshot(files, session=session, why=why, at=now)
+                taken.append((self._workspace, kept.id))
+        except (BackupError, OSError) as problem:
+            return replace(facts, backup="impossible", backup_problem=str(problem))
+        return replace(facts, backup="taken", snapshot=wanted.snapshot, backups=tuple(taken))
+
+    def _known_files(self) -> list[str]:
+        listed = self._git("ls-files", "-z", "--cached", "--others", "--exclude-standard")
+        return [name for name in listed.split("\0") if name] if listed is not None else []
+
+    # -- closing ---------------------------------------------------------------------------------------
+
+    async def look(self, session: str) -> str:
+        """How the machine looks now, as text to be kept until the session's task closes."""
+        return wire.encode(await asyncio.to_thread(baseline.look, self._place(session))).decode()
+
+    def _place(self, session: str) -> baseline.Place:
+        temporary = os.environ.get("TMPDIR") or "/tmp"
+        return baseline.Place(self._workspace, temporary, str(Path.home()), f"{SESSION_MARK}={session}")
+
+    def _checked(self, state: RunState, args: JsonObject, look: str | None, data: PolicyData) -> Checked | None:
+        item, phase = args.get("item"), state.policy.phase
+        before = wire.convert(wire.decode_json(look), baseline.Look) if look is not None else None
+        if item == CREDENTIAL_SCAN:
+            return self._scanned(phase, before)
+        if item == BASELINE:
+            after = baseline.look(self._place(state.session_id))
+            return baseline.checked(before, after, mine=frozenset(phase.changed))
+        if item == COMMIT:
+            return self._committed(state, data)
+        return None
+
+    def _scanned(self, phase: PhaseState, before: baseline.Look | None) -> Checked:
+        """The scan of what calls wrote by name and of what git shows besides."""
+        found = scan.scan(baseline.task_files(phase.changed, self._workspace, before))
+        if phase.changed_more:
+            beyond = f"{phase.changed_more} further files: more were changed than are remembered by name"
+            found = replace(found, unread=(*found.unread, beyond))
+        return scan.checked(found)
+
+    def _committed(self, state: RunState, data: PolicyData) -> Checked:
+        try:
+            dirty = baseline.git_status(self._workspace)
+        except OSError:
+            return Checked(True, "there is no repository here: nothing to commit")
+        committed = ""
+        if dirty and commit_wanted(state.policy):
+            committed = self._commit(state.policy.phase.changed)
+            dirty = baseline.git_status(self._workspace)
+        return checked_commit(state.policy, dirty, committed=committed, data=data)
+
+    def _commit(self, changed: Sequence[str]) -> str:
+        """Commit what the task has changed; the short name of the commit, empty when git would not."""
+        present = [path for path in changed if Path(path).exists()]
+        if present and self._git("add", "--", *present) is None:
+            return ""
+        said = self._git("commit", "-q", "-m", "Changes of a closed task")
+        return (self._git("rev-parse", "--short", "HEAD") or "").strip() if said is not None else ""
+
+    def _git(self, *words: str) -> str | None:
+        base = (
+            ("git",) if words[0] == "commit" else GIT_LOOK
+        )  # a commit runs the repository's hooks, as it should
+        command = [*base, "-C", self._workspace, *words]
+        try:
+            done = subprocess.run(
+                command, capture_output=True, timeout=COMMIT_TIMEOUT_S, check=False, text=True
+            )
+        except (OSError, subprocess.SubprocessError):
+            return None
+        return done.stdout if done.returncode == 0 else None
+
+    # -- audit -----------------------------------------------------------------------------------------
+
+    def record(self, state: RunState, events: Sequence[Event]) -> None:
+        """Write down every refusal and every question among the events. Raises AuditFailed when it cannot."""
+        records = list(_records(state, events))
+        if not records:
+            return
+        try:
+            self._audit.append(*records)
+        except OSError as problem:
+            raise AuditFailed(problem) from problem
+
+
+class AuditFailed(JackstayError):
+    """A gate's decision could not be written down, so nothing goes on."""
+
+    def __init__(self, problem: OSError) -> None:
+        super().__init__(f"the audit record cannot be written: {problem}; make room or mend the home directory")
+
+
+def _records(state: RunState, events: Sequence[Event]) -> "list[AuditRecord]":
+    found: list[AuditRecord] = []
+    phase, session = state.policy.phase.phase.value, state.session_id
+    for index, event in enumerate(events):
+        if isinstance(event, GateBlockedEvent):
+            verdict = "allow" if state.policy.mode == "observe" else "deny"
+            rule = f"gate:{event.gate}" if event.gate in _GATE_NAMES else event.gate
+            args = _args(event.tool_name, events[index + 1 :])
+            found.append(
+                AuditRecord(event.at, session, phase, event.gate, event.tool_name, _said(args), rule,
+                            redact(event.reason)[:500], verdict)
+            )  # fmt: skip
+        elif isinstance(event, HITLPendingEvent):
+            found += [
+                AuditRecord(event.at, session, phase, "approval", task.tool_name, _said(task.args), "approval",
+                            redact(task.comment)[:500], "ask")
+                for task in event.pending_tasks
+            ]  # fmt: skip
+    return found
+
+
+def _args(tool: str, following: Sequence[Event]) -> JsonObject:
+    """The arguments of the call that a refusal is about: it is told right after it. A marker has none."""
+    for event in following:
+        if isinstance(event, ToolCallStartEvent):
+            return event.args if event.tool_name == tool else {}
+        if isinstance(event, GateBlockedEvent):
+            break
+    return {}
+
+
+def _said(args: JsonObject) -> str:
+    return wire.encode(redact_value(args)).decode("utf-8", "replace")[:2000]

@@ -1,0 +1,124 @@
+"""What waits for a person in a session, and how the person answers: the seed's HITL functions (§4.4)."""
+
+import getpass
+import time
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from jackstay.core.approvals import HITLDecision, HITLTask
+from jackstay.core.errors import AlreadyDecided, AmbiguousTool, UnknownCall
+from jackstay.core.messages import JsonObject
+from jackstay.engine.ports import Posted
+from jackstay.runtime.session import AgentSession
+
+
+class HITL:
+    """Functions over a session. A decision is stored at once and carried out when the session is resumed."""
+
+    @staticmethod
+    def get_pending_tasks(session: AgentSession) -> tuple[HITLTask, ...]:
+        """The calls that wait, in the order the model asked for them; empty when none does."""
+        return session.pending_tasks()
+
+    @staticmethod
+    def get_pending_task(session: AgentSession) -> HITLTask | None:
+        """The first call that waits."""
+        return next(iter(session.pending_tasks()), None)
+
+    @staticmethod
+    def is_hitl(session: AgentSession) -> bool:
+        """Does any call wait?"""
+        return bool(session.pending_tasks())
+
+    @staticmethod
+    def get_pending_task_by_call_uuid(session: AgentSession, call_uuid: str) -> HITLTask | None:
+        """The waiting call of this id."""
+        return next((task for task in session.pending_tasks() if task.call_id == call_uuid), None)
+
+    @staticmethod
+    def get_pending_tasks_by_tool_name(session: AgentSession, tool_name: str) -> tuple[HITLTask, ...]:
+        """The waiting calls of this tool."""
+        return tuple(task for task in session.pending_tasks() if task.tool_name == tool_name)
+
+    @staticmethod
+    def get_pending_task_by_tool_name(session: AgentSession, tool_name: str) -> HITLTask | None:
+        """The waiting call of this tool. Raises AmbiguousTool when there are several."""
+        found = HITL.get_pending_tasks_by_tool_name(session, tool_name)
+        if len(found) > 1:
+            raise AmbiguousTool(tool_name, tuple(task.call_id for task in found))
+        return next(iter(found), None)
+
+    @staticmethod
+    def get_decision(session: AgentSession, task: HITLTask | str) -> HITLDecision | None:
+        """The decision that was submitted about a call and is not carried out yet."""
+        return session.decisions().get(task if isinstance(task, str) else task.call_id)
+
+    @staticmethod
+    def submit(
+        session: AgentSession, task: HITLTask | str, decision: HITLDecision, *, by: str | None = None
+    ) -> None:
+        """Answer a waiting call, named by its task or call_id. Stored at once, with author and time.
+
+        Raises UnknownCall when no such call waits here, AlreadyDecided when somebody was first.
+        """
+        HITL.submit_all(session, {task if isinstance(task, str) else task.call_id: decision}, by=by)
+
+    @staticmethod
+    def submit_all(
+        session: AgentSession, decisions: Mapping[str, HITLDecision], *, by: str | None = None
+    ) -> None:
+        """Answer several waiting calls by call_id. Nothing is stored when one of the ids does not wait here."""
+        waiting = [task.call_id for task in session.pending_tasks()]
+        known = session.decisions()
+        for call_id in decisions:
+            if call_id in known:
+                raise AlreadyDecided(session.session_id, call_id)
+            if call_id not in waiting:
+                raise UnknownCall(session.session_id, call_id, tuple(waiting))
+        author, now = by or _user(), time.time()
+        for call_id, decision in decisions.items():
+            signed = replace(decision, by=decision.by or author, at=now)
+            session.store.post(session.session_id, Posted(0, call_id, signed))
+
+    @staticmethod
+    def approve(
+        session: AgentSession,
+        task: HITLTask | str,
+        *,
+        always_allow: bool = False,
+        comment: str | None = None,
+        modified_args: JsonObject | None = None,
+    ) -> None:
+        """Let a call run."""
+        decision = HITLDecision.approve(always_allow, comment=comment, modified_args=modified_args)
+        HITL.submit(session, task, decision)
+
+    @staticmethod
+    def reject(session: AgentSession, task: HITLTask | str, comment: str | None = None) -> None:
+        """Turn a call down."""
+        HITL.submit(session, task, HITLDecision.reject(comment))
+
+    @staticmethod
+    def skip(session: AgentSession, task: HITLTask | str, comment: str | None = None) -> None:
+        """Let the model go on without the call."""
+        HITL.submit(session, task, HITLDecision.skip(comment))
+
+    @staticmethod
+    def approve_all(session: AgentSession) -> None:
+        """Let every waiting call run."""
+        HITL.submit_all(session, {task.call_id: HITLDecision.approve() for task in session.pending_tasks()})
+
+    @staticmethod
+    def reject_all(session: AgentSession, comment: str | None = None) -> None:
+        """Turn every waiting call down."""
+        HITL.submit_all(
+            session, {task.call_id: HITLDecision.reject(comment) for task in session.pending_tasks()}
+        )
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        return "unknown"

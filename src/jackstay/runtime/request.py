@@ -1,0 +1,149 @@
+"""One request to an agent: a prompt, or the wish to go on, with the session it belongs to."""
+
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import msgspec
+
+from jackstay.core.approvals import HITLDecision, HITLTask
+from jackstay.core.errors import EmptyPrompt, ErrorInfo, UnknownSession
+from jackstay.core.events import Event, Outcome
+from jackstay.core.inputs import Begin, Command, Input, Resumed
+from jackstay.core.messages import NO_USAGE, Part, Text, Usage
+from jackstay.core.state import RunState
+from jackstay.engine.ports import Posted
+from jackstay.engine.resuming import calls_to_judge
+from jackstay.runtime.calls import clean
+from jackstay.runtime.driver import Control, Driver
+from jackstay.runtime.lease import Holder
+from jackstay.runtime.session import AgentSession
+from jackstay.runtime.stream import RunStream
+
+if TYPE_CHECKING:
+    from jackstay.runtime.engine import HarnessEngine
+
+
+class Answer(msgspec.Struct, frozen=True, gc=False):
+    """How a request ended. `text` is the final answer, or says what it waits for or what went wrong."""
+
+    session_id: str
+    run_id: str
+    outcome: Outcome
+    text: str
+    usage: Usage = NO_USAGE
+    pending_tasks: tuple[HITLTask, ...] = ()
+    error: ErrorInfo | None = None
+
+
+class PromptRequest:
+    """A request being put together; `stream`, `call` and their synchronous twins start it."""
+
+    def __init__(self, engine: "HarnessEngine", parts: tuple[Part, ...] | None) -> None:
+        self._engine, self._parts = engine, parts
+        self._session: AgentSession | None = None
+        self._agent = "main"
+
+    def session(self, session: AgentSession | str) -> "PromptRequest":
+        """The session to run in; a new one is made when none is named."""
+        self._session = session if isinstance(session, AgentSession) else self._engine.get_session(session)
+        return self
+
+    def agent(self, name: str) -> "PromptRequest":
+        """Which agent is asked; `main` when none is named. A resumed run keeps the one it began with."""
+        self._agent = name
+        return self
+
+    def stream(self) -> RunStream:
+        """The events as an async iterator; the run starts when the first is awaited."""
+        control = Control()
+
+        async def run(publish: Callable[[Event], None]) -> None:
+            await self._run(publish, control)
+
+        return RunStream(run, control)
+
+    async def call(self) -> Answer:
+        """Run to the end of the request.
+
+        Failures of the model end in an Answer with outcome `failed`; raises JackstayError for what keeps the
+        run from being carried out at all (store, session busy, configuration).
+        """
+        return _answer(await self._run(_ignore, Control()))
+
+    def call_sync(self) -> Answer:
+        """`call` for programs without an event loop."""
+        from jackstay.runtime.sync import run_sync
+
+        return run_sync(self.call)
+
+    def stream_sync(self) -> Iterator[Event]:
+        """`stream` for programs without an event loop."""
+        from jackstay.runtime.sync import stream_sync
+
+        return stream_sync(self.stream)
+
+    async def _run(self, publish: Callable[[Event], None], control: Control) -> RunState:
+        engine = self._engine
+        session = self._session or engine.get_session(f"s-{uuid4().hex[:12]}")
+        store, session_id = session.store, session.session_id
+        stored = store.load(session_id)
+        if stored is None and self._parts is None:
+            raise UnknownSession(session_id)
+        state = stored.state if stored is not None else RunState(session_id)
+        for loss in stored.dropped if stored is not None else ():
+            engine.warn(f"session {session_id}: {loss}")
+        happened, drained = await self._input(session, state)
+        driver = Driver(engine, Holder(store, session_id), publish=publish, control=control)
+        version = stored.version if stored is not None else 0
+        agent = self._agent if self._parts is not None else state.agent
+        return await driver.drive(state, version, happened, agent=agent, drained=drained)
+
+    async def _input(self, session: AgentSession, state: RunState) -> tuple[Input, tuple[int, ...]]:
+        engine = self._engine
+        posted = session.store.inbox(session.session_id) if not state.is_new else ()
+        numbers = tuple(item.number for item in posted)
+        commands = tuple(_command(item) for item in posted if item.command is not None)
+        if self._parts is not None:
+            run_id = f"r-{uuid4().hex[:16]}"
+            return Begin(time.time(), run_id, self._parts, self._agent, engine.recipe(), commands), numbers
+        decisions: dict[str, HITLDecision] = {
+            item.key: item.decision for item in posted if item.decision is not None
+        }
+        calls = calls_to_judge(state, decisions)
+        agent = engine.agent(state.agent)
+        facts = tuple([await agent.facts(state, call) for call in calls])
+        return Resumed(time.time(), decisions, commands, calls, facts), numbers
+
+
+def _command(item: Posted) -> Command:
+    data = item.data or {}
+    return Command(item.command or "", str(data.get("by", "")), data)
+
+
+def prompt_parts(prompt: Any) -> tuple[Part, ...] | None:
+    """What was given to `prompt()` as message parts; None stands for resume. Raises EmptyPrompt."""
+    if prompt is None:
+        return None
+    parts = (Text(clean(prompt)),) if isinstance(prompt, str) else tuple(prompt)
+    if not parts or all(isinstance(part, Text) and not part.text.strip() for part in parts):
+        raise EmptyPrompt
+    return parts
+
+
+def _answer(state: RunState) -> Answer:
+    waiting = state.batch.waiting if state.batch is not None and state.is_pending else ()
+    return Answer(
+        state.session_id,
+        state.run_id,
+        state.outcome or "cancelled",
+        state.text,
+        state.usage,
+        waiting,
+        state.error,
+    )
+
+
+def _ignore(event: Event) -> None:
+    """Nobody listens."""

@@ -1,0 +1,74 @@
+"""A conversation with durable state, as a program holds it."""
+
+from collections.abc import Iterator
+
+from jackstay.core.approvals import HITLDecision, HITLTask
+from jackstay.core.errors import UnknownSession
+from jackstay.core.events import Event, Outcome
+from jackstay.core.ids import session_id as checked
+from jackstay.core.state import RunState
+from jackstay.core.transcript import Transcript
+from jackstay.engine.ports import SessionStore, Stored
+
+
+class AgentSession:
+    """A session in a store. It keeps nothing itself: what it says is what is stored at that moment."""
+
+    def __init__(self, session_id: str, store: SessionStore) -> None:
+        self.session_id: str = checked(session_id)
+        self.store = store
+
+    @property
+    def state(self) -> RunState:
+        """The stored state with all messages; an empty one for a session in which nothing ran yet."""
+        stored = self.store.load(self.session_id)
+        return stored.state if stored is not None else RunState(self.session_id)
+
+    @property
+    def messages(self) -> Transcript:
+        """The conversation so far."""
+        return self.state.transcript
+
+    @property
+    def run_id(self) -> str:
+        """The current or last run; the same across suspension and resume."""
+        return self._head().run_id
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """How the last run ended; None when there was none or it is under way."""
+        return self._head().outcome
+
+    def is_pending(self) -> bool:
+        """Does a batch of calls wait for people?"""
+        return self._head().is_pending
+
+    def pending_tasks(self) -> tuple[HITLTask, ...]:
+        """The calls that nobody has decided yet, in the order the model asked for them."""
+        head = self._head()
+        if head.batch is None or not head.is_pending:
+            return ()
+        decided = {item.key for item in self.store.inbox(self.session_id)}
+        return tuple(task for task in head.batch.waiting if task.call_id not in decided)
+
+    def decisions(self) -> dict[str, HITLDecision]:
+        """Decisions that were submitted and not yet carried out, by call id."""
+        posted = self.store.inbox(self.session_id)
+        found = {item.key: item.decision for item in posted if item.decision is not None}
+        batch = self._head().batch
+        if batch is not None:
+            found |= {item.call.call_id: item.decision for item in batch.calls if item.decision is not None}
+        return found
+
+    def events(self, after: int = 0) -> Iterator[Event]:
+        """The stored events with a number above `after`. Raises UnknownSession when nothing is stored."""
+        if self.store.head(self.session_id) is None:
+            raise UnknownSession(self.session_id)
+        return self.store.events(self.session_id, after)
+
+    def _head(self) -> RunState:
+        stored: Stored | None = self.store.head(self.session_id)
+        return stored.state if stored is not None else RunState(self.session_id)
+
+    def __repr__(self) -> str:
+        return f"AgentSession({self.session_id!r})"
