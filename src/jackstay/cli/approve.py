@@ -1,0 +1,168 @@
+"""`jackstay pending`, `approve`, `reject`, `skip`: see and decide what waits, from any terminal."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import click
+import msgspec
+
+from jackstay.cli.amend_args import amended, tool_of
+from jackstay.cli.completing import complete_session
+from jackstay.cli.plain import command_line
+from jackstay.cli.stored import open_store, stored_state
+from jackstay.cli.switches import SESSION, calls_argument, home_option, json_option, session_argument
+from jackstay.cli.waiting import how_to_decide, task_lines, task_object
+from jackstay.core.approvals import HITLDecision, HITLTask
+from jackstay.core.errors import AlreadyDecided, JackstayError, UnknownCall
+from jackstay.core.wire import encode
+from jackstay.runtime.hitl import HITL
+from jackstay.runtime.session import AgentSession
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@click.command()
+@click.argument("session", type=SESSION, required=False, shell_complete=complete_session)
+@home_option
+@json_option
+def pending(session: str | None, home: str | None, as_json: bool) -> None:
+    """Show the calls that wait for a person, in one session or in all."""
+    store = open_store(home)
+    if session is not None:
+        state = stored_state(store, session)
+        tasks = AgentSession(session, store).pending_tasks()
+        waiting = [(session, state.run_id, tasks)] if tasks else []
+    else:
+        waiting = [(one.session_id, one.run_id, one.tasks) for one in store.pending()]
+    if not waiting and not as_json:
+        click.echo("nothing waits")
+    for session_id, run_id, tasks in waiting:
+        if as_json:
+            for task in tasks:
+                click.echo(encode(task_object(session_id, run_id, task)))
+            continue
+        click.echo(f"session {session_id}:")
+        for task in tasks:
+            click.echo("\n".join(f"  {line}" for line in task_lines(task)))
+        click.echo("\n".join(how_to_decide(session_id, tasks, home)))
+
+
+def deciding(command: F) -> F:
+    """What the three verbs share."""
+    for option in reversed(
+        (
+            session_argument,
+            calls_argument,
+            click.option("--all", "every", is_flag=True, help="All calls that wait in the session."),
+            click.option("--comment", metavar="TEXT", help="What the model reads with it."),
+            home_option,
+            json_option,
+        )
+    ):
+        command = option(command)
+    return command
+
+
+@click.command()
+@deciding
+@click.option("--always", is_flag=True, help="Also add the rule that was shown, for the rest of the session.")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="ARG=VALUE",
+    help="Run the call with another argument; VALUE is JSON, or else plain text. May be given several times.",
+)
+def approve(
+    session: str,
+    call_ids: tuple[str, ...],
+    always: bool,
+    settings: tuple[str, ...],
+    comment: str | None,
+    **rest: Any,
+) -> None:
+    """Let waiting calls run once the session is resumed."""
+
+    def decide(task: HITLTask) -> HITLDecision:
+        if always and task.always_rule is None:
+            raise click.UsageError(f"no rule can be added for {task.call_id}: approve it without --always")
+        args = amended(task, settings, tool_of(task, rest["home"])) if settings else None
+        return HITLDecision.approve(always, comment=comment, modified_args=args)
+
+    if settings and (rest["every"] or len(call_ids) > 1):
+        raise click.UsageError("--set changes the arguments of one call: name just that one")
+    if settings and always:
+        raise click.UsageError(
+            "--always adds the rule that was shown for the unchanged call: leave out --set or --always"
+        )
+    _decide(session, call_ids, decide, Where(**rest))
+
+
+@click.command()
+@deciding
+@click.option(
+    "--continue", "go_on", is_flag=True, help="Let the run go on even if this was its only waiting call."
+)
+def reject(session: str, call_ids: tuple[str, ...], comment: str | None, go_on: bool, **rest: Any) -> None:
+    """Turn waiting calls down. Rejecting the only one ends the run."""
+    _decide(session, call_ids, lambda task: HITLDecision.reject(comment, continue_run=go_on), Where(**rest))
+
+
+@click.command()
+@deciding
+def skip(session: str, call_ids: tuple[str, ...], comment: str | None, **rest: Any) -> None:
+    """Go on without running waiting calls; the comment stands in for their result."""
+    _decide(session, call_ids, lambda task: HITLDecision.skip(comment), Where(**rest))
+
+
+class Where(msgspec.Struct, frozen=True):
+    """Which home is meant, whether all calls are, and how the answer is printed."""
+
+    every: bool
+    home: str | None
+    as_json: bool
+
+
+def _decide(
+    session_id: str, call_ids: Sequence[str], decide: Callable[[HITLTask], HITLDecision], where: Where
+) -> None:
+    store = open_store(where.home)
+    run_id = stored_state(store, session_id).run_id
+    session = AgentSession(session_id, store)
+    waiting = {task.call_id: task for task in HITL.get_pending_tasks(session)}
+    wanted = list(waiting) if where.every else call_ids
+    chosen = [_find(session, waiting, call_id) for call_id in wanted]
+    if not chosen:
+        raise _nothing_chosen(session_id, waiting)
+    decisions = {task.call_id: decide(task) for task in chosen}
+    HITL.submit_all(session, decisions)
+    for call_id, decision in decisions.items():
+        tool = waiting[call_id].tool_name
+        if where.as_json:
+            said = {"call_id": call_id, "tool_name": tool, "decision": decision}
+            click.echo(encode({"session_id": session_id, "run_id": run_id, **said}))
+        else:
+            click.echo(f"{_DONE[decision.kind]} {call_id} ({tool})")
+    if not where.as_json:
+        left = len(HITL.get_pending_tasks(session))
+        also = f"{left} more wait; " if left else ""
+        click.echo(f"{also}go on with: {command_line('resume', session_id, home=where.home)}")
+
+
+_DONE = {"approve": "approved", "reject": "rejected", "skip": "skipped"}
+
+
+def _find(session: AgentSession, waiting: dict[str, HITLTask], call_id: str) -> HITLTask:
+    if call_id in waiting:
+        return waiting[call_id]
+    if call_id in session.decisions():
+        raise AlreadyDecided(session.session_id, call_id)
+    raise UnknownCall(session.session_id, call_id, tuple(waiting))
+
+
+def _nothing_chosen(session_id: str, waiting: dict[str, HITLTask]) -> Exception:
+    if not waiting:
+        return JackstayError(
+            f"nothing waits in session {session_id!r}: `jackstay pending` shows what waits elsewhere"
+        )
+    return click.UsageError(f"name the calls, or say --all; waiting are: {', '.join(waiting)}")

@@ -1,0 +1,162 @@
+"""`jackstay policy`: what would be decided about a call and why, and do the rules mean what they say?"""
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import click
+
+from jackstay.cli.plain import safe, shown
+from jackstay.cli.switches import home_option, json_option
+
+CODES = {"allow": 0, "ask": 3, "deny": 6}
+_COLOURS = {"allow": "green", "ask": "yellow", "deny": "red"}
+_ARGUMENT = {"bash": "command", "webfetch": "url", "ls": "path", "grep": "path", "glob": "path"}
+
+
+@click.group()
+def policy() -> None:
+    """Explain and test what calls are allowed."""
+
+
+@policy.command(context_settings={"ignore_unknown_options": True})
+@click.option("--tool", default="bash", metavar="NAME", help="The tool that CMD is for (default: bash).")
+@click.option("--allow", multiple=True, metavar="RULE", help="As if this rule were given: bash(git push *).")
+@click.option("--deny", multiple=True, metavar="RULE", help="As if this rule were given.")
+@click.option(
+    "--rules", multiple=True, metavar="FILE", type=click.Path(), help="Read the rules of this file too."
+)
+@click.option(
+    "--hitl/--no-hitl", default=None, help="Can somebody be asked? (default: as configured, else yes)"
+)
+@click.option(
+    "--default", "fallback", type=click.Choice(["workspace", "seed"]),
+    help="What holds where no rule speaks (default: as configured, else workspace).",
+)  # fmt: skip
+@click.option(
+    "--workspace", default=".", metavar="DIR", type=click.Path(file_okay=False), help="Where it would run."
+)
+@home_option
+@json_option
+@click.argument("cmd", metavar="CMD...", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.pass_context
+def check(ctx: click.Context, /, cmd: tuple[str, ...], **given: Any) -> None:
+    """Say what would be decided about CMD: verdict, rule, effects, reason, and what would change it.
+
+    CMD is a command for the shell (one word: its whole text), or the path or address that --tool would get.
+    Exits 0 when it would be allowed, 3 when a person would be asked, 6 when it would be denied.
+    """
+    from jackstay.core.messages import ToolCall
+    from jackstay.policy.explain import explain
+    from jackstay.policy.subject import tool_key
+    from jackstay.ward.roots import rooted
+
+    tool, text = given["tool"], cmd[0] if len(cmd) == 1 else shlex.join(cmd)
+    call = ToolCall("check", tool, {_ARGUMENT.get(tool_key(tool), "file_path"): text})
+    config = _config(given)
+    hitl = config.hitl if given["hitl"] is None else given["hitl"]
+    default = given["fallback"] or config.permission_default
+    rules = rooted(config.rules, str(Path(given["workspace"]).resolve()), str(Path.home()))
+    explained = explain(rules, call, _facts(call, given), default=default, hitl=hitl)
+    if given["as_json"]:
+        _print_json({"type": "policy_check", "tool": tool, "call": text}, explained)
+    else:
+        _print(f"{tool}: {shown(text)}", explained)
+    ctx.exit(CODES[explained.verdict])
+
+
+def _config(given: dict[str, Any]) -> Any:
+    """The settings that hold for a run, with the rules of the command line; warnings go to stderr."""
+    from jackstay.config.load import load
+    from jackstay.config.model import Config
+    from jackstay.config.paths import home
+    from jackstay.config.rules import load_rules
+    from jackstay.policy.permissions import parse_rule
+
+    base = Config(hitl=True, permission_default="workspace")
+    loaded = load(home(given["home"]), Path(given["workspace"]).resolve(), base=base)
+    more = [load_rules(Path(path)) for path in given["rules"]]
+    for warning in (*loaded.warnings, *(text for one in more for text in one.warnings)):
+        click.echo(f"jackstay: {safe(warning)}", err=True)
+    rules = [rule for one in more for rule in one.rules]
+    rules += [parse_rule(text, "allow") for text in given["allow"]]
+    rules += [parse_rule(text, "deny") for text in given["deny"]]
+    return loaded.config.under(Config(rules=tuple(rules)))
+
+
+def _facts(call: Any, given: dict[str, Any]) -> Any:
+    """The facts about the call, for the tool of that name or one that could do anything."""
+    from jackstay.config.paths import home
+    from jackstay.core.tools import ALL_EFFECTS, READS, ToolSpec
+    from jackstay.policy.subject import tool_key
+    from jackstay.ward.probe import facts_of
+
+    key = tool_key(call.tool)
+    argument = _ARGUMENT.get(key, "file_path")
+    spec = ToolSpec(
+        call.tool, "", {}, READS if key in ("read", "ls", "grep", "glob") else ALL_EFFECTS,
+        path_args=(argument,) if argument in ("file_path", "path") else (),
+        url_args=("url",) if argument == "url" else (),
+        command_arg="command" if argument == "command" else None,
+    )  # fmt: skip
+    workspace = str(Path(given["workspace"]).resolve())
+    return facts_of(call, spec, workspace, str(Path.home()), (str(home(given["home"])),))
+
+
+def _print_json(head: dict[str, Any], explained: Any) -> None:
+    from jackstay.core.wire import decode_json, encode
+
+    click.echo(encode({**head, **decode_json(encode(explained))}))
+
+
+def _print(call: str, explained: Any) -> None:
+    verdict = click.style(explained.verdict, fg=_COLOURS[explained.verdict], bold=True)
+    click.echo(f"{verdict}  {call}")
+    click.echo(f"  reason   {explained.reason}")
+    click.echo(f"  rule     {shown(explained.rule)}")
+    for number, effect in enumerate(explained.effects):
+        click.echo(f"  {'effects' if number == 0 else '':<8} {effect}")
+    if explained.change:
+        click.echo(f"  change   {shown(explained.change)}")
+
+
+@policy.command()
+@home_option
+@json_option
+@click.argument("files", metavar="[FILE]...", nargs=-1, type=click.Path())
+@click.pass_context
+def test(ctx: click.Context, files: tuple[str, ...], home: str | None, as_json: bool) -> None:
+    """Hold the rules of FILE (default: your own and the project's) against their own examples.
+
+    Exits 0 when all hold, 1 when one fails, 2 when a file cannot be read as rules.
+    """
+    from jackstay.config.load import FILE
+    from jackstay.config.paths import home as home_path
+    from jackstay.config.trusted import PROJECT_DIR
+
+    own = (home_path(home) / FILE, Path(PROJECT_DIR) / FILE)
+    places = [Path(name) for name in files] or [path for path in own if path.is_file()]
+    if not places and not as_json:
+        click.echo(f"no rules: there is neither {own[0]} nor {own[1]}")
+    held = [_examine(path, as_json=as_json) for path in places]
+    ctx.exit(0 if all(held) else 1)
+
+
+def _examine(path: Path, *, as_json: bool) -> bool:
+    from jackstay.config.rules import load_rules
+    from jackstay.core.wire import encode
+    from jackstay.policy.examples import failures
+
+    loaded = load_rules(path, check=False)
+    failed = [f"{rule.origin}: {failure}" for rule in loaded.rules for failure in failures(rule)]
+    count = sum(len(rule.match) + len(rule.not_match) for rule in loaded.rules)
+    if as_json:
+        told = {"type": "policy_test", "file": str(path), "rules": len(loaded.rules), "examples": count}
+        click.echo(encode({**told, "failures": failed, "warnings": list(loaded.warnings)}))
+        return not failed
+    for text in failed:
+        click.echo(safe(text))
+    for warning in loaded.warnings:
+        click.echo(f"jackstay: {safe(warning)}", err=True)
+    click.echo(f"{path}: {len(loaded.rules)} rules, {count - len(failed)} of {count} examples hold")
+    return not failed

@@ -1,0 +1,64 @@
+"""How does a waiting call look to the person who decides, and which commands decide it?"""
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from jackstay.cli.plain import command_line, shown
+from jackstay.core.approvals import HITLTask
+from jackstay.core.messages import JsonObject
+from jackstay.core.wire import decode_json, encode
+
+_INDENT = 40  # blanks in front of a line that are taken as they are
+
+
+def task_lines(task: HITLTask) -> list[str]:
+    """The whole call as it would run, nothing clipped and nothing hidden, and why it waits."""
+    lines = [f"{task.call_id}  {shown(task.tool_name)}"]
+    for name, value in task.args.items():
+        lines += _argument(name, value)
+    lines.append(f"  why: {shown(task.comment)}")
+    if task.always_rule is not None:
+        lines.append(f"  always would add: {shown(task.always_rule)}")
+    return lines
+
+
+def _argument(name: str, value: Any) -> list[str]:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    rows = text.split("\n")
+    if len(rows) == 1:
+        return [f"  {shown(name)}: {shown(text)}"]
+    return [f"  {shown(name)}:", *(f"    | {_row(row)}" for row in rows)]
+
+
+def _row(row: str) -> str:
+    """A line of a longer text: its indentation is no padding."""
+    rest = row.lstrip(" ")
+    indent = min(len(row) - len(rest), _INDENT)
+    return row[:indent] + shown(row[indent:])
+
+
+def task_object(session_id: str, run_id: str, task: HITLTask) -> JsonObject:
+    """The call for `--json`."""
+    plain: JsonObject = decode_json(encode(task))
+    defaults = {"always_rule": None, "indeterminate": False}
+    return {"session_id": session_id, "run_id": run_id, **defaults, **plain}
+
+
+def how_to_decide(session_id: str, tasks: Iterable[HITLTask], home: str | None) -> list[str]:
+    """The commands that decide what waits and go on afterwards."""
+    ids = [task.call_id for task in tasks]
+    chosen = ids if len(ids) == 1 else ["--all"]
+    return [
+        f"decide:  {command_line('approve', session_id, *chosen, home=home)}   (or: reject, skip)",
+        f"go on:   {command_line('resume', session_id, home=home)}",
+    ]
+
+
+def waiting_note(session_id: str, tasks: Iterable[HITLTask], home: str | None) -> str:
+    """All of it, for the end of a run that waits."""
+    found = list(tasks)
+    lines = [f"waiting for approval in session {session_id}:"]
+    for task in found:
+        lines += [f"  {line}" for line in task_lines(task)]
+    return "\n".join([*lines, *how_to_decide(session_id, found, home)])
