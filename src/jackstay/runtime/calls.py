@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from jackstay.core.decision import Allow, Deny, strictest
 from jackstay.core.errors import JackstayError
 from jackstay.core.events import Event, ToolOutputDeltaEvent
+from jackstay.core.facts import CallFacts
 from jackstay.core.messages import ToolCall, ToolResult, snapshot
 from jackstay.core.state import RunState
 from jackstay.engine import texts
@@ -81,17 +82,21 @@ class Running:
 
 
 class Ran(msgspec.Struct, frozen=True, gc=False):
-    """A finished call: its result, the whole text if that was shortened, and the call as it really ran."""
+    """A finished call: its result, the whole text if that was shortened, and the call as it really ran.
+
+    `facts` are those about a call that an interceptor has rewritten.
+    """
 
     result: ToolResult
     artifact: Artifact | None
     call: ToolCall
+    facts: CallFacts | None = None
 
 
 async def run_call(agent: Agent, state: RunState, call: ToolCall, running: Running, limit: TimeLimit) -> Ran:
     """Run the call. Never raises but for cancellation: whatever goes wrong is an error observation."""
     try:
-        call, refused = await _before(agent, state, call)
+        call, refused, facts = await _before(agent, state, call)
         if refused is not None:
             return Ran(ToolResult(call.call_id, refused, is_error=True, executed=False), None, call)
         tool = agent.tools.get(call.tool)
@@ -102,32 +107,38 @@ async def run_call(agent: Agent, state: RunState, call: ToolCall, running: Runni
         result = await _after(agent, state, call, result)
     except InterceptorFailed as problem:
         return Ran(ToolResult(call.call_id, str(problem), is_error=True), None, call)
-    return Ran(result, artifact, call)
+    return Ran(result, artifact, call, facts)
 
 
-async def _before(agent: Agent, state: RunState, call: ToolCall) -> tuple[ToolCall, str | None]:
-    """The call as interceptors want it, and why it must not run, if so. A rewritten call is judged again."""
+Before = tuple[ToolCall, str | None, CallFacts | None]
+
+
+async def _before(agent: Agent, state: RunState, call: ToolCall) -> Before:
+    """The call as interceptors want it, why it must not run, if so, and the facts about a rewritten one.
+
+    That one is judged again.
+    """
     wanted = call
     for name, hook in agent.chain.hooks("on_tool_call_start"):
         answer = await ask_hook(name, "on_tool_call_start", hook, ReActTrace(state, agent.bounds), wanted)
         if isinstance(answer, Deny):
-            return wanted, texts.denied(answer)
+            return wanted, texts.denied(answer), None
         if answer is not None:
             wanted = replace(answer, call_id=call.call_id)
     if wanted.tool == call.tool and wanted.args == call.args:
-        return call, None
+        return call, None, None
     facts = await agent.facts(state, wanted)
     if not facts.known or facts.invalid:
-        return wanted, texts.invalid(wanted.tool, facts.invalid or "there is no such tool")
+        return wanted, texts.invalid(wanted.tool, facts.invalid or "there is no such tool"), None
     weighed = discipline.decide(state.policy, wanted, facts, data=agent.bounds.data)
     decision = strictest((decide(state.policy, wanted, facts, agent.bounds), weighed))
     match decision:
         case Allow():
-            return wanted, None
+            return wanted, None, facts
         case Deny():
-            return wanted, texts.denied(decision)
+            return wanted, texts.denied(decision), None
         case _:
-            return wanted, texts.nobody_to_ask(decision, wanted)
+            return wanted, texts.nobody_to_ask(decision, wanted), None
 
 
 async def _output(tool: Tool, call: ToolCall, running: Running, limit: TimeLimit) -> ToolOutput:

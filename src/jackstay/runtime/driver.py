@@ -143,7 +143,7 @@ class Driver:
         """One step: decided, stored, then told."""
         made = step(self.state, happened, agent.bounds)
         if agent.guard is not None:
-            agent.guard.record(made.state, made.events)
+            agent.guard.record(self.state.policy.phase.phase, made.state, made.events)
         self.state = made.state
         if made.stored and (made.events or made.effects):
             self._commit(made)
@@ -355,7 +355,8 @@ class Driver:
         if ran.artifact is not None:
             self._artifacts.append(ran.artifact)
         rewritten = ran.call if ran.call is not call else None
-        return await self._feed(Observed(time.time(), ran.result, time.monotonic() - began, rewritten))
+        took = time.monotonic() - began
+        return await self._feed(Observed(time.time(), ran.result, took, rewritten, ran.facts))
 
     # -- interceptors ----------------------------------------------------------------------------------
 
@@ -385,7 +386,7 @@ async def _at_once(error: ErrorInfo, attempt: int) -> None:
 
 
 def _begins_task(made: Step) -> bool:
-    """Does a task begin with nothing behind it? What was done and not closed is compared with its own beginning."""
+    """Does a task begin with nothing behind it? What is not closed is compared with its own beginning."""
     begins = any(isinstance(e, PhaseChangedEvent) and e.after is Phase.TASK_STARTED for e in made.events)
     return begins and not made.state.policy.phase.acted
 

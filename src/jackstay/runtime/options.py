@@ -11,12 +11,13 @@ from jackstay.core.rules import PermissionRule
 from jackstay.core.state import Budget, PermissionDefault
 from jackstay.engine.bounds import RunBounds
 from jackstay.engine.ports import Model
-from jackstay.policy.data import BUILT_IN
+from jackstay.policy.data import BUILT_IN, PolicyData, problems
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of an engine. Times in seconds, cost in US dollars; None means no limit.
 
+    `policy_data` are the discipline's words and tables; a running session goes by new ones from its next turn.
     `summary_model` writes the summaries of compression; None leaves them to `model`.
     """
 
@@ -45,6 +46,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     permission_default: PermissionDefault = "seed"
     discipline: Mode = "off"
     language: Language = ""
+    policy_data: PolicyData = BUILT_IN
     sandbox: str = "auto"
     extensions: tuple[Any, ...] = ()
     installed_extensions: bool = True
@@ -54,7 +56,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     ) -> RunBounds:
         """What a run sees of these settings; what the interceptors hold comes on top."""
         budget = Budget(self.max_turns, self.max_tokens, self.max_cost, self.max_seconds)
-        data = msgspec.structs.replace(BUILT_IN, language=self.language) if self.language else BUILT_IN
+        data = self.policy_data
+        if self.language:
+            data = msgspec.structs.replace(data, language=self.language)
         return RunBounds(
             budget=budget, auto_rethink=self.auto_rethink, rules=rules, model=model.name,
             context_length=model.context_length,
@@ -77,6 +81,12 @@ def options(given: dict[str, Any], base: Options | None = None) -> Options:
         value = getattr(made, name)
         if wrong(value):
             raise ConfigError(f"{name} is {value!r}", hint=f"it must be {expected}")
+    if made.policy_data is not BUILT_IN and "policy_data" in given:
+        wrong_with_it = problems(made.policy_data)
+        if wrong_with_it:
+            raise ConfigError(
+                f"policy_data is unfit: {'; '.join(wrong_with_it[:5])}", hint="what was there stays"
+            )
     return made
 
 
@@ -116,5 +126,6 @@ _CHECKS: tuple[tuple[str, Any, str], ...] = (
     ("compression_threshold", _not_threshold, "(messages from 1 up, ratio above 0 and up to 1)"),
     ("sandbox", lambda value: value not in ("auto", "bwrap", "none"), "'auto', 'bwrap' or 'none'"),
     ("permission_default", lambda value: value not in ("seed", "workspace"), "'seed' or 'workspace'"),
+    ("language", lambda value: value not in get_args(Language), "'en', 'zh', or '' for the user's own"),
     ("discipline", lambda value: value not in get_args(Mode), "one of " + ", ".join(get_args(Mode))),
 )

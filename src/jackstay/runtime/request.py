@@ -17,6 +17,7 @@ from jackstay.engine.ports import Posted
 from jackstay.engine.resuming import calls_to_judge
 from jackstay.runtime.calls import clean
 from jackstay.runtime.driver import Control, Driver
+from jackstay.runtime.guard import BASELINE_KEY
 from jackstay.runtime.lease import Holder
 from jackstay.runtime.session import AgentSession
 from jackstay.runtime.stream import RunStream
@@ -113,7 +114,8 @@ class PromptRequest:
         }
         calls = calls_to_judge(state, decisions)
         agent = engine.agent(state.agent)
-        facts = tuple([await agent.facts(state, call) for call in calls])
+        look = session.store.artifact(session.session_id, BASELINE_KEY) if agent.guard is not None else None
+        facts = tuple([await agent.facts(state, call, look=look) for call in calls])
         return Resumed(time.time(), decisions, commands, calls, facts), numbers
 
 
