@@ -71,8 +71,10 @@ def _fields(state: RunState) -> dict:
     return {name: getattr(state, name) for name in state.__struct_fields__}
 
 
-def played(script: list[Message | ErrorInfo], some: list, limits: RunBounds) -> Mortal:
-    player = Mortal(list(script) + [says("the end")] * 40, limits)
+def played(
+    script: list[Message | ErrorInfo], some: list, limits: RunBounds, kind: type[Mortal] = Mortal
+) -> Mortal:
+    player = kind(list(script) + [says("the end")] * 40, limits)
     player.begin()
     for move, detail in some:
         try:

@@ -334,7 +334,7 @@ def test_w12_when_a_refusal_cannot_be_recorded_nothing_goes_on(work: Workplace) 
     ):
         work.say("Change it")
     before = work.engine.get_session("s1").state
-    assert (before.outcome, before.reasoning) == (None, True)
+    assert (before.outcome, before.reasoning) == (None, False)  # the turn is asked for anew
     (work.home / "audit").unlink()
     work.script(says(call("bash", command="touch new.txt")), "I see.")
     done = work.say(None)
