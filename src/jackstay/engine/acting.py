@@ -84,8 +84,9 @@ def _refused(call: ToolCall, text: str) -> ToolResult:
 
 
 def _task(draft: Draft, call: ToolCall, facts: CallFacts, ask: Ask, waiting: Waiting) -> HITLTask:
+    comment = redact(ask.reason)
     task = HITLTask(
-        call.call_id, call.tool, snapshot(call.args), redact(ask.reason), ask.always_rule, draft.at, facts.digest
+        call.call_id, call.tool, snapshot(call.args), comment, ask.always_rule, draft.at, facts.digest
     )
     return due(task, waiting)
 
@@ -94,7 +95,8 @@ def due(task: HITLTask, waiting: Waiting) -> HITLTask:
     """The task with its deadline, counted from when it is asked."""
     if waiting.deadline_s is None:
         return task
-    return replace(task, deadline=task.asked_at + waiting.deadline_s, on_deadline=waiting.action)
+    deadline, to = task.asked_at + waiting.deadline_s, waiting.escalate_to
+    return replace(task, deadline=deadline, on_deadline=waiting.action, escalate_to=to)
 
 
 # -- suspending --------------------------------------------------------------------------------------------
