@@ -14,7 +14,7 @@ from jackstay.cli.plain import command_line
 from jackstay.cli.screen import JsonLines, Output, Screen
 from jackstay.cli.setup import Setup
 from jackstay.cli.waiting import waiting_note
-from jackstay.core.errors import AlreadyDecided
+from jackstay.core.errors import AlreadyDecided, CallChanged, CallClosed, TooLate
 from jackstay.core.events import Event, Outcome, RunEndEvent
 from jackstay.core.state import RunState
 from jackstay.runtime.hitl import HITL
@@ -107,10 +107,12 @@ class Request:
             decisions = ask_about(tasks, self._home)
         except KeyboardInterrupt:
             return False
-        for call_id, decision in decisions.items():
+        for task in tasks:
+            if task.call_id not in decisions:
+                continue
             try:
-                HITL.submit(self._session, call_id, decision)
-            except AlreadyDecided as problem:  # somebody else was faster; theirs is carried out
+                HITL.submit(self._session, task, decisions[task.call_id])
+            except (AlreadyDecided, CallClosed, CallChanged, TooLate) as problem:  # theirs is carried out
                 self._out.warn(str(problem))
         return len(decisions) == len(tasks)
 

@@ -75,7 +75,7 @@ def _decided(
             if item.status == "started":
                 item = _after_crash(draft, item, fact, bounds)
             if item.task is not None:
-                item, said = _in_time(draft, item, decisions.get(item.call.call_id), bounds)
+                item, said = _in_time(draft, item, decisions.get(item.call.call_id))
                 item = _under_decision(draft, item, said, (call, fact), bounds)
             elif item.refusal is None and item.result is None:
                 item = acting.judge(draft, call, fact, bounds)
@@ -99,9 +99,7 @@ def _after_crash(draft: Draft, item: BatchCall, fact: CallFacts, bounds: RunBoun
     return replace(item, status="reserved", task=task, decision=None, announced=False)
 
 
-def _in_time(
-    draft: Draft, item: BatchCall, said: HITLDecision | None, bounds: RunBounds
-) -> tuple[BatchCall, HITLDecision | None]:
+def _in_time(draft: Draft, item: BatchCall, said: HITLDecision | None) -> tuple[BatchCall, HITLDecision | None]:
     """The waiting call and the answer about it, once its deadline is looked at."""
     task = item.task
     if item.decision is not None or task is None or task.deadline is None or draft.at <= task.deadline:
@@ -115,8 +113,8 @@ def _in_time(
             return item, HITLDecision("reject", go_on=True, by="the deadline", at=draft.at, expired=True)
         case "escalate":
             comment = texts.escalated(task.comment, task.deadline - task.asked_at)
-            to = bounds.waiting.escalate_to
-            return replace(item, task=replace(task, comment=comment, deadline=None, escalated_to=to)), said
+            task = replace(task, comment=comment, deadline=None, escalated_to=task.escalate_to)
+            return replace(item, task=task), said
         case _:
             assert_never(task.on_deadline)
 

@@ -16,6 +16,10 @@ EXPIRED = (
 )
 CHANGES = ("its arguments", "the tool's schema", "the working directory", "the permission rules", "the phase")
 REJECTED_RUN = "A person rejected the call, and the run ended there."
+STANDS_FOR_SECRET = (
+    "Not run: the arguments hold a [redacted:…] mark. It stands for a secret that was taken out of what you "
+    "read, and would be written in its place. Change the lines around it only, or leave this to the user."
+)
 SUM_UP = (
     "This run has reached its limit and no tool can be used any more. Sum up for the user: what was done, "
     "what was found, what is left and how to go on."
