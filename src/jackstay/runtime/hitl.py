@@ -1,6 +1,5 @@
 """What waits for a person in a session, and how the person answers: the seed's HITL functions (§4.4)."""
 
-import getpass
 import time
 from collections.abc import Mapping
 
@@ -10,6 +9,7 @@ from jackstay.core.approvals import HITLDecision, HITLTask
 from jackstay.core.errors import AlreadyDecided, AmbiguousTool, UnknownCall
 from jackstay.core.messages import JsonObject
 from jackstay.engine.ports import Posted
+from jackstay.runtime.commands import person
 from jackstay.runtime.session import AgentSession
 
 
@@ -76,7 +76,7 @@ class HITL:
                 raise AlreadyDecided(session.session_id, call_id)
             if call_id not in waiting:
                 raise UnknownCall(session.session_id, call_id, tuple(waiting))
-        author, now = by or _user(), time.time()
+        author, now = by or person(), time.time()
         for call_id, decision in decisions.items():
             signed = replace(decision, by=decision.by or author, at=now)
             session.store.post(session.session_id, Posted(0, call_id, signed))
@@ -115,10 +115,3 @@ class HITL:
         HITL.submit_all(
             session, {task.call_id: HITLDecision.reject(comment) for task in session.pending_tasks()}
         )
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError, ImportError):
-        return "unknown"
