@@ -3,6 +3,7 @@
 from jackstay.core.approvals import HITLDecision, HITLTask
 from jackstay.core.decision import Ask, Deny
 from jackstay.core.errors import ErrorInfo
+from jackstay.core.inputs import Command
 from jackstay.core.messages import ToolCall
 from jackstay.policy.permissions import permitting_flag
 
@@ -33,6 +34,13 @@ MAY_HAVE_RUN = (
     "The harness was stopped while this call was running: it may have run wholly, partly or not at all. "
     f"It was not repeated. {LOOK}"
 )
+
+
+def plan_approved(command: Command) -> str:
+    """What the model reads of an approval that came as a command, not as a message."""
+    comment = command.detail.get("comment")
+    said = f" They say: {comment}" if comment else ""
+    return f"Your user ({command.by}) approves the plan: go ahead with it.{said}"
 
 
 def unreadable(call: ToolCall) -> str:

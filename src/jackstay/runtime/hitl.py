@@ -1,6 +1,5 @@
 """What waits for a person in a session, and how the person answers: the seed's HITL functions (§4.4)."""
 
-import getpass
 from collections.abc import Mapping
 
 from msgspec.structs import replace
@@ -10,6 +9,7 @@ from jackstay.core.errors import AlreadyDecided, AmbiguousTool, CallChanged, Cal
 from jackstay.core.messages import JsonObject, ToolResult
 from jackstay.engine import texts
 from jackstay.engine.ports import Posted
+from jackstay.runtime.commands import person
 from jackstay.runtime.session import AgentSession
 
 SHOWN = 200  # characters of what became of a call that an error repeats
@@ -78,7 +78,7 @@ class HITL:
     ) -> None:
         """Answer several waiting calls by call_id. Nothing is stored when one of the answers is refused."""
         waiting = {task.call_id: task for task in session.pending_tasks()}
-        author, now = by or user_name(), session.now()
+        author, now = by or person(), session.now()
         for call_id, decision in decisions.items():
             _check(session, waiting, call_id, decision, now)
         for call_id, decision in decisions.items():
@@ -155,11 +155,3 @@ def _became(session: AgentSession, call_id: str) -> str:
             if isinstance(part, ToolResult) and part.call_id == call_id:
                 return " ".join(part.text.split())[:SHOWN] or "it ran, without a word"
     return "it is being carried out"
-
-
-def user_name() -> str:
-    """Who runs this process, as the author of a decision."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError, ImportError):
-        return "unknown"
