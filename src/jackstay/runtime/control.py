@@ -11,7 +11,7 @@ from jackstay.core.inputs import Cancelled
 from jackstay.engine.machine import step
 from jackstay.engine.ports import Posted, Record, Stored
 from jackstay.engine.stopping import CANCEL
-from jackstay.runtime.hitl import user_name
+from jackstay.runtime.commands import person
 from jackstay.runtime.session import AgentSession
 
 WATCH_S = 1.0
@@ -82,7 +82,7 @@ def cancel(session: AgentSession, *, by: str | None = None) -> CancelAnswer:
     and will stop within a second or two; if that one dies, whoever resumes the run ends it. "over": there was
     nothing to cancel. Raises UnknownSession.
     """
-    author = by or user_name()
+    author = by or person()
     while True:
         stored = session.store.load(session.session_id)
         if stored is None:
