@@ -121,6 +121,7 @@ def shut(folder: Path) -> int:
         path.chmod(0o400)
 
     def act() -> int:
+        mission.work(prepare(folder / "rehearsal"))  # loads what that user may not be able to read
         os.setuid(nobody)
         return mission.work(folder)
 
