@@ -76,7 +76,10 @@ class After(Struct, frozen=True, gc=False):
 
 
 class Judge:
-    """The discipline for one host. `skill_call` is how its model loads a skill, with the name for `{}`."""
+    """The discipline for one host. `skill_call` is how its model loads a skill, with the name for `{}`.
+
+    `protected` are the host's own places beside our home, which no call may change.
+    """
 
     def __init__(
         self,
@@ -84,10 +87,12 @@ class Judge:
         names: Names,
         *,
         skill_call: str | None = None,
+        protected: tuple[str, ...] = (),
         clock: Callable[[], float] = time,
     ) -> None:
         self.home, self.names, self.store = Path(home), names, HostStore(home)
         self._audit, self._clock = Audit(home), clock
+        self._protected = (str(self.home), *protected)
         self._data = replace(BUILT_IN, skill_call=skill_call)
 
     # -- a call ----------------------------------------------------------------------------------------
@@ -109,7 +114,9 @@ class Judge:
             facts, look = self._copied(session, it, facts, (copied, call.workspace or call.cwd), look)
             with self.store.change(session, PolicyState(mode=settings.mode), at=self._clock()) as change:
                 state = _in_mode(change, settings)
+                # What will not run needs no copy; to read our own store here would end SQLite's hold on it.
                 wanted = discipline.prepare(state, it.call, facts, data=data)
+                wanted = Preparation() if isinstance(fixed, Deny) else wanted
                 if not settled and not _covers(copied, wanted):
                     copied = wanted
                     continue
@@ -123,6 +130,19 @@ class Judge:
         )
         self._record(session, it, weighed, (fixed, verdict))
         return replace(verdict, explicit=explicit)
+
+    def aside(self, session: Session, call: HostCall) -> str | None:
+        """Why a call that the host makes beside the conversation must not run; nothing is moved by it.
+
+        None where nothing speaks against it. Raises like `before_call`.
+        """
+        settings, data = self._settings(call.workspace or call.cwd)
+        it = known(self.names, call.tool, call.args, call.id)
+        facts = self._facts(it, call.cwd)
+        state = self.store.read(session)
+        now = replace(state.policy if state is not None else PolicyState(), mode=settings.mode)
+        said = strictest((discipline.decide(now, it.call, facts, data=data), self._fixed(it, facts, settings)))
+        return _words(said) if isinstance(said, Ask | Deny) else None
 
     def _fixed(self, it: Known, facts: CallFacts, settings: HostSettings) -> Decision:
         """What does not depend on the session: the harness protects itself, and the permission rules."""
@@ -141,7 +161,7 @@ class Judge:
     ) -> Verdict:
         """Answer the call and keep what comes of it."""
         weighed, fixed = said
-        decision = strictest((weighed.decision, fixed))
+        decision = fixed if isinstance(fixed, Deny) else strictest((weighed.decision, fixed))
         question, explicit = "", False
         if isinstance(decision, Ask):
             decision, question = self._asked(change, session, calls, decision, can_ask=can_ask)
@@ -302,7 +322,7 @@ class Judge:
         return bool(session.agent) or self.store.subagent_of(session) is not None
 
     def _facts(self, it: Known, cwd: str) -> CallFacts:
-        return facts_of(it.call, it.spec, cwd, os.path.expanduser("~"), (str(self.home),))  # noqa: PTH111 - a text
+        return facts_of(it.call, it.spec, cwd, os.path.expanduser("~"), self._protected)  # noqa: PTH111 - a text
 
     def _copied(
         self, session: Session, it: Known, facts: CallFacts, wanted: tuple[Preparation, str], look: str
@@ -353,7 +373,7 @@ _ANSWERS: tuple[Answer, Answer, Answer] = ("allow", "ask", "deny")
 
 def _words(decision: Decision) -> str:
     match decision:
-        case Deny(reason=reason, instead=instead) if instead:
+        case Deny(reason=reason, instead=instead) if instead and instead not in reason:
             return f"{reason}. {instead}"
         case Ask(reason=reason) | Deny(reason=reason):
             return reason
