@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from jackstay.core.approvals import HITLDecision as HITLDecision
     from jackstay.core.approvals import HITLTask as HITLTask
+    from jackstay.core.approvals import Waiting as Waiting
     from jackstay.core.decision import Allow as Allow
     from jackstay.core.decision import Ask as Ask
     from jackstay.core.decision import Deny as Deny
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from jackstay.policy.strategies import WebToolStrategy as WebToolStrategy
     from jackstay.policy.strategies import WriteToolStrategy as WriteToolStrategy
     from jackstay.runtime.agent import AgentBuilder as AgentBuilder
+    from jackstay.runtime.control import cancel as cancel
     from jackstay.runtime.engine import HarnessEngine as HarnessEngine
     from jackstay.runtime.extensions import HarnessExtension as HarnessExtension
     from jackstay.runtime.hitl import HITL as HITL
@@ -73,7 +75,7 @@ if TYPE_CHECKING:
     ReActInterceptor = Interceptor
 
 _HOME = {
-    "core.approvals": ("HITLDecision", "HITLTask"),
+    "core.approvals": ("HITLDecision", "HITLTask", "Waiting"),
     "core.decision": ("Allow", "Ask", "Deny"),
     "core.errors": ("ConfigError", "ErrorInfo", "JackstayError", "ModelError", "ToolFailed"),
     "core.messages": ("Image", "Message", "Text", "Thinking", "ToolCall", "ToolResult", "Usage"),
@@ -104,6 +106,7 @@ _HOME = {
     "runtime.agent": ("AgentBuilder",),
     "runtime.engine": ("HarnessEngine",),
     "runtime.extensions": ("HarnessExtension",),
+    "runtime.control": ("cancel",),
     "runtime.hitl": ("HITL",),
     "runtime.request": ("Answer",),
     "runtime.session": ("AgentSession",),

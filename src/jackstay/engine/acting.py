@@ -97,7 +97,8 @@ def due(task: HITLTask, waiting: Waiting) -> HITLTask:
     """The task with its deadline, counted from when it is asked."""
     if waiting.deadline_s is None:
         return task
-    return replace(task, deadline=task.asked_at + waiting.deadline_s, on_deadline=waiting.action)
+    deadline, to = task.asked_at + waiting.deadline_s, waiting.escalate_to
+    return replace(task, deadline=deadline, on_deadline=waiting.action, escalate_to=to)
 
 
 # -- suspending --------------------------------------------------------------------------------------------

@@ -60,11 +60,26 @@ def obey(draft: Draft, commands: Iterable[Command], bounds: RunBounds) -> None:
     for command in commands:
         policy = draft.state.policy
         if command.name == "approve_plan":
-            _take(draft, sessions.approve_plan(policy, by=command.by, data=bounds.data))
+            _approve_plan(draft, command, bounds)
         elif command.name == "force_phase":
             phase = Phase(command.detail["phase"])
             reason = str(command.detail.get("reason", ""))
             _take(draft, sessions.force_phase(policy, phase, reason, by=command.by, data=bounds.data))
+
+
+def _approve_plan(draft: Draft, command: Command, bounds: RunBounds) -> None:
+    """A person approved the plan as it stood at event number `seq`; what came later they have not seen."""
+    policy = draft.state.policy
+    if command.detail.get("seq", draft.state.seq) != draft.state.seq:
+        draft.tell(
+            WarningEvent, f"the plan has moved on since {command.by} approved it: it waits for approval again"
+        )
+        return
+    approved = sessions.approve_plan(policy, by=command.by, data=bounds.data)
+    _take(draft, approved)
+    comment = str(command.detail.get("comment") or "")
+    if comment and approved.state.phase.phase is Phase.EXECUTING:
+        _take(draft, discipline.hear(draft.state.policy, comment, by=command.by, data=bounds.data))
 
 
 def read_markers(draft: Draft, text: str, bounds: RunBounds) -> None:

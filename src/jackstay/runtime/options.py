@@ -1,10 +1,13 @@
 """Every setting of an engine as one value, with the seed's defaults; wrong values are refused."""
 
 import difflib
+import time
+from collections.abc import Callable
 from typing import Any, get_args
 
 import msgspec
 
+from jackstay.core.approvals import OnDeadline, Waiting
 from jackstay.core.errors import ConfigError
 from jackstay.core.phase import Language, Mode
 from jackstay.core.rules import PermissionRule
@@ -19,6 +22,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
     `policy_data` are the discipline's words and tables; a running session goes by new ones from its next turn.
     `summary_model` writes the summaries of compression; None leaves them to `model`.
+    `clock` gives epoch seconds, for tests of what takes hours.
     """
 
     workspace: str = "."
@@ -30,6 +34,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     disallowed_tools: tuple[str, ...] = ()
     system_prompt: str | None = None
     hitl_enabled: bool = False
+    hitl_waiting: Waiting = Waiting()
     max_turns: int = 20
     max_tokens: int | None = None
     max_cost: float | None = None
@@ -50,6 +55,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     sandbox: str = "auto"
     extensions: tuple[Any, ...] = ()
     installed_extensions: bool = True
+    redact_secrets: bool = True
+    clock: Callable[[], float] = time.time
 
     def bounds(
         self, *, rules: tuple[PermissionRule, ...], model: Model, summariser: Model, overhead: int
@@ -65,6 +72,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
             summary_window=None if summariser is model else summariser.context_length,
             permission_default=self.permission_default, workspace=self.workspace, overhead=overhead,
             session_window=self.session_window_size, discipline=self.discipline, data=data,
+            waiting=self.hitl_waiting,
         )  # fmt: skip
 
 
@@ -106,6 +114,12 @@ def _not_flag(value: Any) -> bool:
     return not isinstance(value, bool)
 
 
+def _not_waiting(value: Any) -> bool:
+    if not isinstance(value, Waiting) or value.action not in get_args(OnDeadline):
+        return True
+    return value.deadline_s is not None and _not_positive(value.deadline_s)
+
+
 def _not_threshold(value: Any) -> bool:
     if not isinstance(value, tuple | list) or len(value) != 2:
         return True
@@ -122,6 +136,8 @@ _CHECKS: tuple[tuple[str, Any, str], ...] = (
     ("model_retries", _not_whole(1), "a whole number from 1 up (it counts all attempts)"),
     ("model_timeout_s", _not_positive, "a positive number of seconds"),
     ("hitl_enabled", _not_flag, "True or False"),
+    ("hitl_waiting", _not_waiting, "a Waiting whose deadline_s is a positive number of seconds, or None"),
+    ("redact_secrets", _not_flag, "True or False"),
     ("auto_rethink", _not_flag, "True or False"),
     ("compression_threshold", _not_threshold, "(messages from 1 up, ratio above 0 and up to 1)"),
     ("sandbox", lambda value: value not in ("auto", "bwrap", "none"), "'auto', 'bwrap' or 'none'"),

@@ -1,6 +1,5 @@
 """One request to an agent: a prompt, or the wish to go on, with the session it belongs to."""
 
-import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -16,7 +15,8 @@ from jackstay.core.state import RunState
 from jackstay.engine.ports import Posted
 from jackstay.engine.resuming import calls_to_judge
 from jackstay.runtime.calls import clean
-from jackstay.runtime.driver import Control, Driver
+from jackstay.runtime.control import Control
+from jackstay.runtime.driver import Driver
 from jackstay.runtime.guard import BASELINE_KEY
 from jackstay.runtime.lease import Holder
 from jackstay.runtime.session import AgentSession
@@ -108,7 +108,7 @@ class PromptRequest:
         commands = tuple(_command(item) for item in posted if item.command is not None)
         if self._parts is not None:
             run_id = f"r-{uuid4().hex[:16]}"
-            return Begin(time.time(), run_id, self._parts, self._agent, engine.recipe(), commands), numbers
+            return Begin(engine.now(), run_id, self._parts, self._agent, engine.recipe(), commands), numbers
         decisions: dict[str, HITLDecision] = {
             item.key: item.decision for item in posted if item.decision is not None
         }
@@ -116,7 +116,7 @@ class PromptRequest:
         agent = engine.agent(state.agent)
         look = session.store.artifact(session.session_id, BASELINE_KEY) if agent.guard is not None else None
         facts = tuple([await agent.facts(state, call, look=look) for call in calls])
-        return Resumed(time.time(), decisions, commands, calls, facts), numbers
+        return Resumed(engine.now(), decisions, commands, calls, facts), numbers
 
 
 def _command(item: Posted) -> Command:
