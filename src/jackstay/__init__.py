@@ -3,11 +3,12 @@
 The public names are loaded when they are first used, so that importing the package costs next to nothing.
 """
 
-from typing import TYPE_CHECKING, Any
-
 from jackstay._version import __version__
 
+TYPE_CHECKING = False  # as type checkers know it: `typing` costs a hook's process a third of its time
 if TYPE_CHECKING:
+    from typing import Any
+
     from jackstay.core.approvals import HITLDecision as HITLDecision
     from jackstay.core.approvals import HITLTask as HITLTask
     from jackstay.core.approvals import Waiting as Waiting
@@ -128,7 +129,7 @@ _ALIASES = {"ReActInterceptor": "Interceptor"}
 __all__ = ["__version__", *sorted((*_WHERE, *_ALIASES))]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     wanted = _ALIASES.get(name, name)
     module = _WHERE.get(wanted)
     if module is None:

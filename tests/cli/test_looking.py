@@ -109,7 +109,7 @@ def test_the_doctor_names_what_is_wrong_and_exits_with_1(jackstay: Jackstay) -> 
     found = {one["check"]: one for one in jackstay("doctor", "--json", env=model).objects}
     assert {name: one["state"] for name, one in found.items() if name != "sandbox"} == {
         "versions": "ok", "home": "problem", "store": "ok", "audit": "ok", "backups": "ok", "settings": "ok",
-        "model": "ok", "discipline": "ok", "skills": "ok", "extensions": "ok",
+        "model": "ok", "discipline": "ok", "skills": "ok", "extensions": "ok", "hosts": "ok",
     }  # fmt: skip
     assert found["home"]["mend"] == f"chmod 700 {jackstay.home}"
     assert jackstay("doctor", env=model).code == 1

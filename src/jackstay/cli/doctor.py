@@ -232,6 +232,14 @@ def _extensions(home: Path, repair: bool) -> Iterator[Finding]:
         yield Finding("extensions", "ok", ", ".join(one.name for one in found) or "none installed")
 
 
+def _hosts(home: Path, repair: bool) -> Iterator[Finding]:
+    from jackstay.cli.host_looks import findings
+
+    for one in findings(home, Path.cwd()):
+        yield Finding("hosts", one.state, one.text, one.mend)
+
+
 CHECKS: tuple[Check, ...] = (
     _versions, _home, _store, _audit, _backups, _settings, _model, _sandbox, _discipline, _skills, _extensions,
+    _hosts,
 )  # fmt: skip
