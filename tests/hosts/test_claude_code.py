@@ -238,7 +238,8 @@ def test_the_agent_cannot_disarm_it(claude: Claude) -> None:
          use("Write", file_path=str(claude.project / ".claude/settings.json"), content='{"disableAllHooks": true}')],
     )  # fmt: skip
     refused = [one.gate for one in Audit(claude.home).records() if one.verdict == "deny"]
-    assert refused.count("permission") == 5
+    assert refused.count("permission") == 4
+    assert "denied by your permission settings" in claude.read_by_model, "the host's own rule, put there by us"
     assert claude.settings.read_text() == settings
     assert (claude.home / "hosts.db").exists()
     assert not (claude.project / ".claude").exists()
