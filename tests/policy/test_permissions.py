@@ -460,3 +460,22 @@ def test_what_is_no_rule(text: str) -> None:
 
 def test_no_rules_and_no_danger_is_no_objection() -> None:
     assert judged([], GIT_PUSH, default="seed", hitl=False) == ALLOW == Allow()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git -C /x push origin main", "git -c a=b push o", "git --no-pager push o", "git -p push o",
+        "git --git-dir=/x push o", "git --git-dir /x --work-tree /y push o", "/usr/bin/git -C. push o",
+        "env git -C x push o", "echo a; git -C x push o > log", "git --unheard-of x push o", "git -C x -- push o",
+    ],
+)  # fmt: skip
+def test_options_of_the_program_do_not_hide_a_forbidden_sub_command(command: str) -> None:
+    rules = [Rule.allow("bash", "git *"), Rule.allow("*"), Rule.deny("bash", "git push *")]
+    assert kind(judged(rules, bash(command))) == "deny"
+
+
+@pytest.mark.parametrize("command", ["git -C push status", "git --git-dir push log -1", "git -c push.x=1 log"])
+def test_a_value_of_an_option_is_no_sub_command(command: str) -> None:
+    rules = [Rule.allow("bash", "git *"), Rule.deny("bash", "git push *")]
+    assert kind(judged(rules, bash(command))) == "allow"

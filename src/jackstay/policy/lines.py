@@ -1,5 +1,6 @@
 """What is in a command line, as permission rules see it: every simple command, every target, every doubt."""
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
@@ -39,10 +40,15 @@ class Part(msgspec.Struct, frozen=True, gc=False):
         return " ".join((*self.assignments, *self.words, *self.redirects)).replace(HOLE, "…")
 
 
-def made_part(words: tuple[str, ...], **rest: Any) -> Part:
-    """A part with its texts made."""
+def made_part(words: tuple[str, ...], *, without_options: Iterable[tuple[str, ...]] = (), **rest: Any) -> Part:
+    """A part with its texts made.
+
+    `without_options` is the command without the program's own options before its sub-command, by every way
+    they can be read: `git -C /x push` is a `git push` to a rule that forbids one.
+    """
     made = Part(words, **rest)
-    return msgspec.structs.replace(made, exact=_exact(made), forms=_forms(made))
+    forms = (*_forms(made), *(form for bare in without_options for form in _forms(Part(bare, **rest))))
+    return msgspec.structs.replace(made, exact=_exact(made), forms=tuple(dict.fromkeys(forms)))
 
 
 def _exact(made: Part) -> str:

@@ -212,6 +212,7 @@ def _parts(verdict: ShellVerdict) -> Iterator[Part]:
         unseen = _is_wrapper(name) and len(words) > 1 and position not in starting
         yield made_part(
             words,
+            without_options=[(name, *words[1 + at :]) for at in table.subcommand_places(name, words[1:])],
             assignments=tuple(_assignments(place)) if place else (),
             redirects=tuple(_redirects(place.redirects)) if place else (),
             outer=len(alone) + outer if outer >= 0 else -1,

@@ -6,6 +6,7 @@ The table is a text of JSON made from programs.toml; one entry is decoded when i
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -168,6 +169,41 @@ def subcommand(program: str, name: str) -> Spec | None:
     return own._replace(
         options=options, exposed=own.exposed or _exposed(options, entry), words=own.words or spec.words
     )
+
+
+def subcommand_places(program: str, words: Sequence[str]) -> tuple[int, ...]:
+    """Where the sub-command can stand, behind options of the program itself; () where none are in front of it.
+
+    An option that the table does not list may take the next word or not: both places then.
+    """
+    if not words or words[0][:1] != "-":
+        return ()
+    spec = find(program)
+    if spec is None or not spec.entry.sub:
+        return ()
+    found: set[int] = set()
+    open_places = {0}
+    while open_places:
+        at = min(open_places)
+        open_places.remove(at)
+        if at >= len(words):
+            continue
+        text = words[at]
+        if text == "--":
+            found.add(at + 1)
+        elif text[:1] != "-":
+            found.add(at)
+        else:
+            open_places |= {at + 1 + taken for taken in _taken(spec, text)}
+    return tuple(sorted(found))
+
+
+def _taken(spec: Spec, text: str) -> tuple[int, ...]:
+    """How many of the words behind it an option may take."""
+    option = spec.options.get(text)
+    if option is not None:
+        return (max(option.takes, 0),)
+    return (0,) if "=" in text else (0, 1)
 
 
 def prepare(name: str, entry: Entry) -> Spec:
