@@ -479,3 +479,13 @@ def test_options_of_the_program_do_not_hide_a_forbidden_sub_command(command: str
 def test_a_value_of_an_option_is_no_sub_command(command: str) -> None:
     rules = [Rule.allow("bash", "git *"), Rule.deny("bash", "git push *")]
     assert kind(judged(rules, bash(command))) == "allow"
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["cp -t secret a", "cp -rtsecret a", "mv -t secret/ a", "install -t secret a", "ln -s -t secret a",
+     "install -d secret/x b", "mv -t b secret/x"],
+)  # fmt: skip
+def test_a_place_in_an_option_is_written_too(command: str) -> None:
+    rules = [Rule.allow("*"), Rule.deny("write", "secret/**")]
+    assert kind(judged(rules, bash(command))) == "deny"

@@ -263,17 +263,25 @@ def _delete(judge: Judge, call: Call, spec: Spec, operands: Sequence[Word]) -> N
 
 
 def _copy(judge: Judge, call: Call, spec: Spec, operands: Sequence[Word]) -> None:
-    into = any(word.text.startswith(("-t", "--target-directory")) for word in call.arguments)
+    given = scan(spec, call.arguments, call.scope)[0].names
+    if spec.name == "install" and not given.isdisjoint(("-d", "--directory")):
+        _write(judge, call, spec, operands)
+        return
+    into = not given.isdisjoint(_INTO)  # the option says what is written
     judge.reads(operands if into else operands[:-1], call.text)
-    target = operands[-1].text if operands and not into else ""
-    if target or not into:
+    if not into:
+        target = operands[-1].text if operands else ""
         judge.note(fx.WRITES, target, call.text, f"writes {target}" if target else "writes what it is given")
 
 
 def _move(judge: Judge, call: Call, spec: Spec, operands: Sequence[Word]) -> None:
-    for word in operands[:-1]:
+    given = scan(spec, call.arguments, call.scope)[0].names
+    for word in operands[:-1] if given.isdisjoint(_INTO) else operands:
         judge.note(fx.DELETES, word.text, call.text, f"moves {word.text} away")
     _copy(judge, call, spec, operands)
+
+
+_INTO: Final = frozenset(("-t", "--target-directory"))
 
 
 def _mode(judge: Judge, call: Call, spec: Spec, operands: Sequence[Word]) -> None:
