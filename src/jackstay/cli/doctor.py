@@ -162,4 +162,11 @@ def _extensions(home: Path, repair: bool) -> Iterator[Finding]:
         yield Finding("extensions", "ok", ", ".join(one.name for one in found) or "none installed")
 
 
-CHECKS: tuple[Check, ...] = (_versions, _home, _store, _settings, _model, _sandbox, _extensions)
+def _hosts(home: Path, repair: bool) -> Iterator[Finding]:
+    from jackstay.cli.host_looks import findings
+
+    for one in findings(home, Path.cwd()):
+        yield Finding("hosts", one.state, one.text, one.mend)
+
+
+CHECKS: tuple[Check, ...] = (_versions, _home, _store, _settings, _model, _sandbox, _extensions, _hosts)

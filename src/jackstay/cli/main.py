@@ -20,6 +20,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "skip": ("jackstay.cli.approve:skip", "Go on without running waiting calls."),
     "sessions": ("jackstay.cli.sessions:sessions", "List, show, export or delete what is stored."),
     "policy": ("jackstay.cli.policy:policy", "Explain and test what calls are allowed."),
+    "host": ("jackstay.cli.host:host", "Hold another agent (Claude Code) to the discipline."),
     "trust": ("jackstay.cli.trust:trust", "Let a project's settings widen what is allowed."),
     "extensions": ("jackstay.cli.extensions:extensions", "Show the installed extensions."),
     "doctor": ("jackstay.cli.doctor:doctor", "Check this installation and its store."),

@@ -4,10 +4,10 @@ import os
 import sqlite3
 import stat
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from jackstay.core.errors import NewerSchema, StoreError
 
@@ -26,6 +26,18 @@ def schema_steps() -> tuple[str, ...]:
 
 
 SCHEMA = 1  # the number of schema steps there are
+
+
+class Layout(NamedTuple):
+    """Which file this is: its application id, its schema's number and steps, and its name in messages."""
+
+    application: int
+    schema: int
+    steps: Callable[[], Sequence[str]]
+    what: str
+
+
+SESSIONS = Layout(APPLICATION, SCHEMA, schema_steps, "session store")
 
 
 class Scope:
@@ -82,8 +94,11 @@ class Database:
     changes. Each raises StoreError for whatever SQLite reports.
     """
 
-    def __init__(self, path: Path, *, synchronous: Synchronous, wait_s: float) -> None:
+    def __init__(
+        self, path: Path, *, synchronous: Synchronous, wait_s: float, layout: Layout = SESSIONS
+    ) -> None:
         self.path = path
+        self._layout = layout
         self.lock = threading.Lock()
         self.looking = Scope(self, None)
         self.reading = Scope(self, "BEGIN")
@@ -155,24 +170,24 @@ class Database:
                 connection.execute("PRAGMA synchronous = OFF")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {self._synchronous}")
-        if version < SCHEMA:
-            migrate(connection, schema_steps())
+        if version < self._layout.schema:
+            migrate(connection, self._layout.steps(), application=self._layout.application)
 
     def _recognise(self, connection: sqlite3.Connection) -> int:
         """The file's schema version. Raises unless it is this program's, of a known version, or still empty."""
         version = _pragma(connection, "user_version")
         application = _pragma(connection, "application_id")
-        if application != APPLICATION and (version or _has_tables(connection)):
+        if application != self._layout.application and (version or _has_tables(connection)):
             raise StoreError(
                 f"{self.path} is a database of another program: nothing was changed; "
                 "choose another home with --home"
             )
-        if version > SCHEMA:
-            raise NewerSchema(f"the session store {self.path}", version, SCHEMA)
+        if version > self._layout.schema:
+            raise NewerSchema(f"the {self._layout.what} {self.path}", version, self._layout.schema)
         return version
 
 
-def migrate(connection: sqlite3.Connection, steps: Sequence[str]) -> None:
+def migrate(connection: sqlite3.Connection, steps: Sequence[str], *, application: int = APPLICATION) -> None:
     """Bring the file to schema `len(steps)`, all steps in one transaction."""
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -180,7 +195,7 @@ def migrate(connection: sqlite3.Connection, steps: Sequence[str]) -> None:
         for script in steps[there:]:
             for statement in _statements(script):
                 connection.execute(statement)
-        connection.execute(f"PRAGMA application_id = {APPLICATION}")
+        connection.execute(f"PRAGMA application_id = {application}")
         connection.execute(f"PRAGMA user_version = {len(steps)}")
         connection.execute("COMMIT")
     except BaseException:

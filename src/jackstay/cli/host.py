@@ -1,0 +1,213 @@
+"""`jackstay host`: the discipline inside other people's agents: install, look, and speak in person."""
+
+import getpass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from jackstay.cli.plain import safe, shown
+from jackstay.cli.switches import home_option, json_option
+
+CLAUDE_CODE = "claude-code"
+HOSTS = (CLAUDE_CODE,)
+
+host_argument = click.argument("name", metavar="HOST", type=click.Choice(HOSTS))
+scope_option = click.option(
+    "--project/--user", "project", default=False,
+    help="Only in this directory, or everywhere (default).",
+)  # fmt: skip
+
+
+@click.group()
+def host() -> None:
+    """Hold another agent to the discipline: claude-code."""
+
+
+@host.command()
+@host_argument
+@scope_option
+@click.option("--dry-run", is_flag=True, help="Show what would be written; write nothing.")
+@click.option("--plugin", metavar="DIR", type=click.Path(), help="Write a plugin folder instead.")
+@home_option
+def install(name: str, project: bool, dry_run: bool, plugin: str | None, home: str | None) -> None:
+    """Make HOST ask jackstay before each call. Undo with `jackstay host uninstall`."""
+    from jackstay.config.paths import ensure_private
+    from jackstay.config.paths import home as home_path
+    from jackstay.hosts import claude_install
+
+    own, python = home_path(home), claude_install.interpreter()
+    if not dry_run:
+        ensure_private(own)
+    if plugin is not None:
+        _plugin(Path(plugin), claude_install.plugin(own, python=python), dry_run=dry_run)
+        return
+    scope: Any = "project" if project else "user"
+    place = claude_install.place_of(scope, Path.cwd())
+    there = claude_install.installed(own, place)
+    if there is not None and not dry_run:
+        claude_install.uninstall(own, place)  # the same again, or a newer version in place of an older one
+    edits = [] if there is not None and dry_run else claude_install.planned(scope, place, own, python=python)
+    for edit in edits:
+        click.echo(f"{'would write' if dry_run else 'writes'} {edit.path}")
+        if dry_run and edit.pieces:
+            click.echo(safe("".join(edit.pieces)))
+    if dry_run:
+        click.echo("installed already; nothing to do" if there is not None else "nothing was written")
+        return
+    claude_install.apply(scope, place, own, edits)
+    click.echo(f"installed: new sessions of {name} are held to the discipline; `jackstay host status {name}`")
+
+
+def _plugin(folder: Path, files: dict[str, str], *, dry_run: bool) -> None:
+    from jackstay.hosts import claude_install
+
+    if not dry_run:
+        claude_install.write_plugin(folder, files)
+    for name in files:
+        click.echo(f"{'would write' if dry_run else 'wrote'} {folder / name}")
+    click.echo(f"start it with: claude --plugin-dir {folder}")
+
+
+@host.command()
+@host_argument
+@scope_option
+@click.option("--dry-run", is_flag=True, help="Show what would be undone; write nothing.")
+@home_option
+def uninstall(name: str, project: bool, dry_run: bool, home: str | None) -> None:
+    """Take our entries out of HOST's files again."""
+    from jackstay.config.paths import home as home_path
+    from jackstay.hosts import claude_install
+
+    own = home_path(home)
+    place = claude_install.place_of("project" if project else "user", Path.cwd())
+    there = claude_install.installed(own, place)
+    if there is None:
+        click.echo(f"not installed in {place.settings}: nothing to do")
+        return
+    if dry_run:
+        for edit in there.edits:
+            click.echo(f"would undo {edit.path}")
+        return
+    for line in claude_install.uninstall(own, place):
+        click.echo(line)
+
+
+@host.command()
+@host_argument
+@home_option
+@json_option
+def status(name: str, home: str | None, as_json: bool) -> int:
+    """Is HOST held, and where do its sessions stand? Exits 1 when something leaves it unguarded."""
+    from jackstay.cli.host_looks import findings
+    from jackstay.config.paths import home as home_path
+    from jackstay.core.wire import encode
+    from jackstay.hosts.state import HostStore
+
+    own = home_path(home)
+    found = list(findings(own, Path.cwd()))
+    for one in found:
+        click.echo(encode(one) if as_json else f"{one.state:<8} {one.text}")
+        if one.mend and not as_json:
+            click.echo(f"{'':9}{one.mend}")
+    store = HostStore(own)
+    sessions = store.sessions(name) if store.path.exists() else []
+    store.close()
+    for session, state, at in sessions[:10]:
+        phase = state.policy.phase.phase.value
+        line = {"type": "host_session", "host": session.host, "session": session.id, "phase": phase, "at": at}
+        click.echo(encode(line) if as_json else f"{phase:<17}{shown(session.id)}")
+    return 1 if any(one.state == "problem" for one in found) else 0
+
+
+# -- in person -----------------------------------------------------------------------------------------------
+
+
+@host.command()
+@home_option
+@json_option
+def pending(home: str | None, as_json: bool) -> None:
+    """Show the calls of hosts that wait for a person."""
+    from jackstay.core.wire import encode
+
+    store = _store(home)
+    questions = store.questions()
+    store.close()
+    for one in questions:
+        if as_json:
+            click.echo(encode(one))
+        else:
+            click.echo(f"{one.id}  {one.host}  {shown(one.tool)} {shown(one.call)}\n{'':18}{shown(one.reason)}")
+    if not questions and not as_json:
+        click.echo("nothing waits")
+
+
+@host.command()
+@click.argument("question")
+@home_option
+def approve(question: str, home: str | None) -> int:
+    """Let a waiting call run once, when the agent tries it again. Says nothing about other calls."""
+    return _answer(home, question, "approve", "")
+
+
+@host.command()
+@click.argument("question")
+@click.option("--comment", default="", metavar="TEXT", help="What the agent should read.")
+@home_option
+def reject(question: str, comment: str, home: str | None) -> int:
+    """Turn a waiting call down."""
+    return _answer(home, question, "reject", comment)
+
+
+def _answer(home: str | None, question: str, said: Any, remark: str) -> int:
+    store = _store(home)
+    done = store.answer(question, said, by=getpass.getuser(), remark=remark)
+    store.close()
+    click.echo(f"{question}: {said}" if done else f"there is no open question {question!r}", err=not done)
+    return 0 if done else 1
+
+
+@host.command("approve-plan")
+@host_argument
+@click.argument("session")
+@home_option
+def approve_plan(name: str, session: str, home: str | None) -> None:
+    """Approve the plan of a session of HOST."""
+    from jackstay.hosts.state import Session
+
+    judge = _judge(home)
+    click.echo(safe(judge.approve_plan(Session(name, session), by=getpass.getuser())))
+    judge.store.close()
+
+
+@host.command()
+@host_argument
+@click.argument("session")
+@click.argument("phase")
+@click.option("--reason", required=True, metavar="TEXT", help="Why, for the record.")
+@home_option
+def phase(name: str, session: str, phase: str, reason: str, home: str | None) -> None:
+    """Move the phase of a session of HOST, whatever the table says."""
+    from jackstay.core.phase import Phase
+    from jackstay.hosts.state import Session
+
+    if phase not in set(Phase):
+        raise click.BadParameter(f"the phases are {', '.join(Phase)}", param_hint="PHASE")
+    judge = _judge(home)
+    click.echo(safe(judge.force_phase(Session(name, session), Phase(phase), reason, by=getpass.getuser())))
+    judge.store.close()
+
+
+def _store(home: str | None) -> Any:
+    from jackstay.config.paths import home as home_path
+    from jackstay.hosts.state import HostStore
+
+    return HostStore(home_path(home))
+
+
+def _judge(home: str | None) -> Any:
+    from jackstay.config.paths import home as home_path
+    from jackstay.hosts.judge import Judge
+    from jackstay.hosts.names import CLAUDE_CODE as NAMES
+
+    return Judge(home_path(home), NAMES)
