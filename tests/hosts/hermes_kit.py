@@ -30,7 +30,7 @@ def cache() -> Path:
 
 def environment() -> Path:
     """The directory of an environment with Hermes and this checkout; built by whoever needs it first."""
-    key = "\n".join([HERMES, *NEEDED, sys.version, str(ROOT)])
+    key = "\n".join(["2", HERMES, *NEEDED, sys.version, str(ROOT)])
     place = cache() / f"hermes-{hashlib.sha256(key.encode()).hexdigest()[:12]}"
     place.parent.mkdir(parents=True, exist_ok=True)
     with place.with_suffix(".lock").open("w") as lock:
@@ -54,7 +54,8 @@ def _build(place: Path) -> None:
                 f"{done.returncode}: {done.stderr[-1500:]}. It needs Python 3.11 to 3.13 and a package index."
             )
     (found,) = place.glob("lib/python3*/site-packages")
-    (found / "jackstay-checkout.pth").write_text(f"{ROOT / 'src'}\n")  # no entry points: tests add them
+    line = f"import os, sys; 'JACKSTAY_ABSENT' in os.environ or sys.path.append({str(ROOT / 'src')!r})\n"
+    (found / "jackstay-checkout.pth").write_text(line)  # no entry points: tests add them
     (place / "ready").touch()
 
 
@@ -173,10 +174,13 @@ class Driver:
         self.host, self.process, self._answers = host, process, answers
         self.done: set[str] = set()  # what tests that share it have prepared
 
-    def ask(self, op: str, **told: Any) -> Any:
+    def send(self, op: str, **told: Any) -> None:
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps({"op": op, **told}) + "\n")
         self.process.stdin.flush()
+
+    def ask(self, op: str, **told: Any) -> Any:
+        self.send(op, **told)
         line = self._answers.readline()
         assert line, f"Hermes ended: {self.process.stderr.read()[-3000:] if self.process.stderr else ''}"
         answer = json.loads(line)

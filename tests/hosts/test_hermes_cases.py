@@ -103,7 +103,8 @@ def test_calls_from_inside_code_belong_to_the_session_that_runs_it(guarded: Driv
     seen = guarded.turn("code", "run it", says("", ("execute_code", {"code": code})), says("Done."))
     assert inner.read_text() == "from code", seen.results
     assert config.read_text() == before
-    assert "configures the agent's host" in seen.results[0]
+    assert REFUSED in seen.results[0]
+    assert "no call may change it" in seen.results[0]
     assert guarded.host.phase("code") == "modifying"
 
 

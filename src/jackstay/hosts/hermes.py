@@ -332,7 +332,7 @@ def _once(*texts: str) -> str:
 
 
 def judge_for(home: str | None) -> Judge:
-    """The judge of a home (default: JACKSTAY_HOME, then the platform's place), which also keeps Hermes's own."""
+    """The judge of a home (default: JACKSTAY_HOME, then the platform's place); it guards Hermes's own, too."""
     place = Path(home) if home else default_home()
     return Judge(place, HERMES, skill_call="skill_view('{}')", protected=_hermes_places())
 

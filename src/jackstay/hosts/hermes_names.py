@@ -52,7 +52,7 @@ HERMES = Names(
 
 
 def told_apart(tool: str, args: Mapping[str, Any]) -> tuple[str, JsonObject]:
-    """The name under which the table knows just this call, and its arguments with a patch's files among them."""
+    """The name by which the table knows just this call, and its arguments with a patch's files among them."""
     if tool in _BY_ACTION:
         return f"{tool}:{args.get('action')}", dict(args)
     if tool != "patch" or args.get("mode") != "patch":

@@ -243,7 +243,7 @@ print("JACKSTAY", resolve_pre_tool_block("write_file", {"path": "/nonexistent/ja
 
 
 def probe(at: Places, hermes: str | None = None) -> str | None:
-    """What Hermes answers to a forbidden call through its own hook path: the refusal, or None: the guard is off.
+    """What Hermes answers to a forbidden call through its own hooks: the refusal; None when the guard is off.
 
     `hermes` is the program (default: the one on PATH). Raises ConfigError when there is none, or it fails.
     """

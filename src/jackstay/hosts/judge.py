@@ -114,7 +114,7 @@ class Judge:
             facts, look = self._copied(session, it, facts, (copied, call.workspace or call.cwd), look)
             with self.store.change(session, PolicyState(mode=settings.mode), at=self._clock()) as change:
                 state = _in_mode(change, settings)
-                # What will not run needs no copy. Reading our own store here would even end SQLite's hold on it.
+                # What will not run needs no copy; to read our own store here would end SQLite's hold on it.
                 wanted = discipline.prepare(state, it.call, facts, data=data)
                 wanted = Preparation() if isinstance(fixed, Deny) else wanted
                 if not settled and not _covers(copied, wanted):
