@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from jackstay.hosts.install_hermes import PLUGINS
 from tests.hosts.hermes_kit import Driver, Host
 
 pytestmark = pytest.mark.timeout(300)
@@ -126,7 +127,7 @@ def test_a_home_that_is_a_file_refuses_and_the_plugin_is_loaded_all_the_same(hos
     host.install()
     target = host.workspace / "fault.txt"
     shutil.copytree(host.jackstay / "hermes", host.home / "elsewhere")
-    for name in ("work-principles", "context-anchor"):
+    for name in PLUGINS:
         link = host.hermes / "plugins" / name
         link.unlink()
         link.symlink_to(host.home / "elsewhere" / "plugins" / name)
@@ -140,7 +141,7 @@ def test_a_home_that_is_a_file_refuses_and_the_plugin_is_loaded_all_the_same(hos
 def test_a_package_that_cannot_be_imported_refuses(host: Host, fault: str) -> None:
     host.install()
     target, room = host.workspace / "fault.txt", host.home / "packages"
-    place = host.jackstay / "hermes/plugins/work-principles/place.py"
+    places = [host.jackstay / "hermes/plugins" / name / "place.py" for name in PLUGINS]
     (room / "jackstay").mkdir(parents=True)
     match fault:
         case "broken":
@@ -148,9 +149,11 @@ def test_a_package_that_cannot_be_imported_refuses(host: Host, fault: str) -> No
         case "half":
             (room / "jackstay/__init__.py").write_text("")
         case "absent":
-            place.write_text(place.read_text().partition("PATHS")[0] + "PATHS = ['/nonexistent']\n")
+            for place in places:
+                place.write_text(place.read_text().partition("PATHS")[0] + "PATHS = ['/nonexistent']\n")
         case "other Python":
-            place.write_text(place.read_text().replace("cpython-", "cpython-0"))
+            for place in places:
+                place.write_text(place.read_text().replace("cpython-", "cpython-0"))
     path = {"PYTHONPATH": str(room)} if fault in ("broken", "half") else {"JACKSTAY_ABSENT": "1"}
     with host.driver(**path) as hermes:
         result = hermes.call("f", "write_file", path=str(target), content="x")
