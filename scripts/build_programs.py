@@ -21,9 +21,7 @@ TABLE = r"""{
 def compiled(source: str) -> str:
     """The text of the generated module."""
     table = tomllib.loads(source)
-    lines = [
-        f"{json.dumps(name)}:{json.dumps(entry, separators=(',', ':'))}" for name, entry in table.items()
-    ]
+    lines = [f"{json.dumps(name)}:{json.dumps(entry, separators=(',', ':'))}" for name, entry in table.items()]
     return HEAD + ",\n".join(lines) + '\n}"""\n'
 
 

@@ -76,11 +76,16 @@ class Worker:
             message = assistant("done")
         if message is None:
             numbers = range(done, done + self.per_turn)
-            message = assistant("", *(ToolCall(f"{self.run}{n}", "look", {"n": n}) for n in numbers))
+            message = assistant("", *(ToolCall(named(n, self.run), "look", {"n": n}) for n in numbers))
         return Reply(message, Usage(0, 5))
 
     async def close(self) -> None:
         """Nothing to close."""
+
+
+def named(n: int, run: str = "c") -> str:
+    """The id of a run's call for number n, as long as those of providers."""
+    return f"look-{run}{n:04}"
 
 
 def asked(request: ModelRequest) -> str:
@@ -92,7 +97,7 @@ def sum_of_calls(transcript: Transcript, run: str) -> int:
     """How many of its calls a run has made, by the number of the last one that can be seen."""
     for message in reversed(list(transcript)):
         for part in reversed(message.parts):
-            if isinstance(part, ToolResult) and (found := re.fullmatch(rf"{run}(\d+)", part.call_id)):
+            if isinstance(part, ToolResult) and (found := re.fullmatch(rf"look-{run}(\d+)", part.call_id)):
                 return int(found[1]) + 1
             if message.pinned and message.role == "user":
                 return 0

@@ -5,11 +5,21 @@ from dataclasses import dataclass, field
 
 from jackstay.core.approvals import HITLDecision
 from jackstay.core.decision import Ask, Decision, Deny
-from jackstay.core.effects import CallModel, Effect, GrantAlways, Judge, RunTool
+from jackstay.core.effects import CallModel, Effect, GrantAlways, Judge, RunTool, Summarise, SummaryJob
 from jackstay.core.errors import ErrorInfo
 from jackstay.core.events import Event
 from jackstay.core.facts import CallFacts
-from jackstay.core.inputs import Begin, CallFailed, Cancelled, Input, Judged, Observed, Replied, Resumed
+from jackstay.core.inputs import (
+    Begin,
+    CallFailed,
+    Cancelled,
+    Input,
+    Judged,
+    Observed,
+    Replied,
+    Resumed,
+    Summarised,
+)
 from jackstay.core.messages import Message, Text, ToolCall, ToolResult, Usage, assistant
 from jackstay.core.state import RunState
 from jackstay.core.tools import ALL_EFFECTS, READS
@@ -63,6 +73,7 @@ class Player:
     ran: list[ToolCall] = field(default_factory=list)
     granted: list[ToolCall] = field(default_factory=list)
     asked: list[CallModel] = field(default_factory=list)
+    questions: list[SummaryJob] = field(default_factory=list)
     clock: float = 1000.0
 
     def now(self) -> float:
@@ -101,7 +112,14 @@ class Player:
             case GrantAlways(call=call):
                 self.granted.append(call)
                 return ()
+            case Summarise(jobs=jobs):
+                self.questions.extend(jobs)
+                answers = tuple(self.summary(job) for job in jobs)
+                return self.take(Summarised(self.now(), answers, Usage(7, 3), tuple(self.events), 0.0, jobs))
         raise AssertionError(effect)
+
+    def summary(self, job: SummaryJob) -> Message | None:
+        return assistant(f"- a summary of {len(job.text)} characters")
 
     def result(self, call: ToolCall) -> ToolResult:
         return ToolResult(call.call_id, f"result of {call.tool}", is_error=call.tool.startswith("fail"))

@@ -16,7 +16,18 @@ from typing import Literal
 
 from tests.campaign import mission
 from tests.campaign.mission import BUSY, ENDED, SESSION, STORE_FAILED, WAITS, die_at
-from tests.campaign.supervise import KILLED, ended, finish, fork, judge, killed_after, limited, prepare, warm_up
+from tests.campaign.supervise import (
+    KILLED,
+    ended,
+    finish,
+    fork,
+    judge,
+    killed_after,
+    limited,
+    prepare,
+    shut,
+    warm_up,
+)
 
 Moment = Literal["before", "after"]
 MOMENTS: tuple[Moment, ...] = ("before", "after")
@@ -129,6 +140,21 @@ def full_disk(steps: int, by: int = 4_000) -> Counter[str]:
     return total
 
 
+def read_only(times: int, seed: int) -> Counter[str]:
+    """Killed somewhere, then taken up where the store cannot be written, then where it can."""
+    total: Counter[str] = Counter()
+    dice = random.Random(seed)
+    for _ in range(times):
+        with place() as folder:
+            how = ended(fork(lambda: mission.work(folder, die_at(dice.randint(2, 6), "after"))))
+            assert how == KILLED
+            assert shut(folder) == STORE_FAILED
+            finish(folder)
+            total += judge(folder)
+            total["missions"] += 1
+    return total
+
+
 def report(name: str, run: Callable[[], object]) -> None:
     began = time.monotonic()
     found = run()
@@ -147,6 +173,7 @@ def main() -> None:
     report("at random", lambda: at_random(chosen.random, chosen.seed, took))
     report("two workers", lambda: racing(40, chosen.seed, took))
     report("full disk", lambda: full_disk(25))
+    report("read-only", lambda: read_only(10, chosen.seed))
     print("nothing was lost, nothing ran twice")
 
 

@@ -109,6 +109,30 @@ def limited(folder: Path, bytes_left: int) -> int:
     return ended(fork(act))
 
 
+def shut(folder: Path) -> int:
+    """A worker that may read the store and not write it; how it ended. The store is left as it was."""
+    files = [folder, folder / "work", *folder.rglob("*")]
+    nobody = 65534 if os.geteuid() == 0 else os.geteuid()  # root may write everything: let somebody else try
+    for path in files:
+        os.chown(path, nobody, -1)
+    stored = [path for path in files if path.name.startswith("s.db")]
+    before = {path: path.read_bytes() for path in stored}
+    for path in stored:
+        path.chmod(0o400)
+
+    def act() -> int:
+        os.setuid(nobody)
+        return mission.work(folder)
+
+    how = ended(fork(act))
+    for path in files:
+        os.chown(path, os.geteuid(), -1)
+    for path in stored:
+        path.chmod(0o600)
+    assert {path: path.read_bytes() for path in stored if path.name == "s.db"}.items() <= before.items()
+    return how
+
+
 # -- judging -----------------------------------------------------------------------------------------------
 
 

@@ -4,7 +4,15 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.campaign.campaigns import Moment, at_every_commit, at_random, full_disk, racing, undisturbed
+from tests.campaign.campaigns import (
+    Moment,
+    at_every_commit,
+    at_random,
+    full_disk,
+    racing,
+    read_only,
+    undisturbed,
+)
 from tests.campaign.supervise import warm_up
 
 TOOK_S = 0.15  # of a worker here, about; the long form measures it
@@ -37,3 +45,7 @@ def test_two_workers_racing_for_a_session_never_both_run_a_call() -> None:
 
 def test_a_disk_that_is_full_in_the_middle_loses_no_step_and_repeats_none() -> None:
     assert full_disk(6, by=16_000)["full"] > 0
+
+
+def test_a_store_that_is_read_only_in_the_middle_is_left_alone() -> None:
+    assert read_only(3, 7)["missions"] == 3

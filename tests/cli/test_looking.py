@@ -1,13 +1,24 @@
 """Looking and tidying: sessions, doctor, extensions, completion, help, demo."""
 
 import json
+import re
 import resource
 import subprocess
 import sys
+from collections.abc import Iterator
 
+import click
 import pytest
 
-from jackstay.core.events import RunEndEvent, RunStartEvent
+from jackstay.cli.main import COMMANDS, group
+from jackstay.core.events import (
+    BackupTakenEvent,
+    GateBlockedEvent,
+    PhaseChangedEvent,
+    RunEndEvent,
+    RunStartEvent,
+    ToolCallEndEvent,
+)
 from tests.cli.command import ROOT, Jackstay, argv
 
 
@@ -97,7 +108,8 @@ def test_the_doctor_names_what_is_wrong_and_exits_with_1(jackstay: Jackstay) -> 
     model = {"JACKSTAY_MODEL": jackstay.script("x")}
     found = {one["check"]: one for one in jackstay("doctor", "--json", env=model).objects}
     assert {name: one["state"] for name, one in found.items() if name != "sandbox"} == {
-        "versions": "ok", "home": "problem", "store": "ok", "settings": "ok", "model": "ok", "extensions": "ok",
+        "versions": "ok", "home": "problem", "store": "ok", "audit": "ok", "backups": "ok", "settings": "ok",
+        "model": "ok", "discipline": "ok", "skills": "ok", "extensions": "ok", "hosts": "ok",
     }  # fmt: skip
     assert found["home"]["mend"] == f"chmod 700 {jackstay.home}"
     assert jackstay("doctor", env=model).code == 1
@@ -180,20 +192,30 @@ def _processor_seconds(words: list[str]) -> float:
 
 def test_help_lists_every_command_and_each_has_its_own(jackstay: Jackstay) -> None:
     whole = jackstay("--help").out
-    for name in (
-        "run",
-        "resume",
-        "pending",
-        "approve",
-        "reject",
-        "skip",
-        "sessions",
-        "doctor",
-        "demo",
-        "trust",
-    ):
+    for name in COMMANDS:
         assert f"\n  {name} " in whole
     assert jackstay("--version").out.startswith("jackstay, version ")
+
+
+def helps(group: click.Group, words: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
+    """The help text of every command below a group, by its words."""
+    for name in group.list_commands(click.Context(group)):
+        command = group.get_command(click.Context(group), name)
+        assert command is not None
+        said = " ".join((*words, name))
+        yield said, command.get_help(click.Context(command, info_name=f"jackstay {said}", max_content_width=80))
+        if isinstance(command, click.Group):
+            yield from helps(command, (*words, name))
+
+
+@pytest.mark.parametrize(("words", "text"), [pytest.param(*one, id=one[0]) for one in helps(group)])
+def test_every_help_fits_a_terminal_and_has_an_example(words: str, text: str) -> None:
+    assert [line for line in text.splitlines() if len(line) > 80] == []
+    assert f"jackstay {words}" in text.partition("\n")[2]
+    if "Commands:" not in text and words != "completion":
+        assert "\n  Exit" in text
+        assert "--json" in text
+        assert "--home" in text
 
 
 def test_a_fault_of_ours_is_told_without_a_traceback_unless_asked_for(jackstay: Jackstay) -> None:
@@ -212,17 +234,50 @@ def test_a_fault_of_ours_is_told_without_a_traceback_unless_asked_for(jackstay: 
     assert "Traceback" in loud.stderr
 
 
-def test_the_demo_mends_the_repository_in_one_run_over_three_processes(jackstay: Jackstay) -> None:
+def test_the_demo_mends_the_repository_in_one_run_over_its_processes(jackstay: Jackstay) -> None:
     done = jackstay("demo", "--auto", "--json")
-    assert done.code == 0
+    assert done.code == 0, done
     starts = [event for event in done.events if isinstance(event, RunStartEvent)]
     ends = [event for event in done.events if isinstance(event, RunEndEvent)]
-    assert [start.resumed for start in starts] == [False, True]
-    assert [end.outcome for end in ends] == ["pending", "answered"]
+    assert [start.resumed for start in starts] == [False, True, True]
+    assert [end.outcome for end in ends] == ["answered", "pending", "answered"]
     assert len({event.run_id for event in done.events}) == 1
+    moves = [event.after for event in done.events if isinstance(event, PhaseChangedEvent)]
+    assert moves == ["task_started", "planning", "executing", "modifying", "closing", "no_task"]
+    refused = [(event.gate, event.tool_name) for event in done.events if isinstance(event, GateBlockedEvent)]
+    assert refused == [("research", "edit"), ("closure", "marker done")]
+    ticked = [e for e in done.events if isinstance(e, ToolCallEndEvent) and e.tool_name == "closure_check"]
+    assert len(ticked) == 7
+    assert not any(event.is_error for event in ticked)
+    taken = [event.path for event in done.events if isinstance(event, BackupTakenEvent)]
+    assert taken[0].endswith("/tally/split.py")
+
+
+def test_the_demo_tells_what_the_harness_did_step_by_step(jackstay: Jackstay) -> None:
+    done = jackstay("demo", "--auto")
+    assert done.code == 0, done
+    told = [re.sub(r"demo-[0-9a-f]{4}\b", "demo", line.strip()) for line in done.out.splitlines()]
+    for line in (
+        "FAILED (failures=2)",
+        "· phase no_task → task_started: marker task_started",
+        "$ jackstay approve demo --plan --comment 'commit it'",
+        "$ jackstay approve demo --all",
+        "· bash python3 -m unittest runs: OK",
+        "OK",
+        "yes  every call carried out once (12 calls)",
+        "yes  the task is closed (phase no_task)",
+    ):
+        assert line in told
+    assert any(line.startswith("· the research gate refuses edit:") for line in told)
+    assert any(line.startswith("· the closure gate refuses marker done:") for line in told)
+    assert any(line.endswith("Changes of a closed task") for line in told)
+    assert list(jackstay.home.parent.glob("jackstay-demo-*")) == []
 
 
 def test_the_demo_asks_nobody_where_nobody_sits(jackstay: Jackstay) -> None:
     done = jackstay("demo", "--home", str(jackstay.home))
     assert done.code == 3
-    assert f"jackstay approve demo --all --home {jackstay.home}" in done.out
+    (one,) = jackstay("pending", "--json").objects
+    session = one["session_id"]
+    assert f"jackstay approve {session} --plan --comment 'commit it' --home {jackstay.home}" in done.out
+    assert f"jackstay resume {session} --home {jackstay.home}" in done.out

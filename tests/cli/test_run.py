@@ -165,3 +165,15 @@ def test_a_listing_into_a_closed_pipe_is_quiet(jackstay: Jackstay) -> None:
     )  # fmt: skip
     os.close(writing)
     assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_a_loop_ends_the_run_with_4_where_the_ladder_is_switched_on(jackstay: Jackstay) -> None:
+    look = {"say": "", "calls": [{"tool": "ls", "args": {}}]}
+    script = jackstay.script(*[look] * 6, "never said")
+    done = jackstay("run", "--model", script, "--discipline", "off", "go")
+    assert (done.code, done.out) == (0, "never said\n")
+    jackstay.settings('loop_rungs = ["remind", "stop"]\n')
+    done = jackstay("run", "--model", script, "--discipline", "off", "--json", "go")
+    assert done.code == 4
+    assert [event.outcome for event in done.events if isinstance(event, RunEndEvent)] == ["stopped"]
+    assert done.kinds.count("loop_detected") == 2

@@ -125,10 +125,57 @@ def test_a_long_indented_text_is_shown_line_by_line(jackstay: Jackstay) -> None:
     assert (jackstay.workspace / "f.py").read_text() == content
 
 
-def test_the_demo_asks_the_person_who_watches(jackstay: Jackstay) -> None:
-    terminal = Terminal(jackstay, "demo")
+def test_the_demo_asks_the_person_who_watches_and_goes_without_git(jackstay: Jackstay) -> None:
+    terminal = Terminal(jackstay, "demo", env={"PATH": str(jackstay.workspace)})
+    terminal.expect("git is not installed, so this showing has no commit (apt-get install git)")
+    terminal.expect("[a]pprove the plan and the commit, approve but [l]eave uncommitted, [q]uit")
+    terminal.type("l\n")
     terminal.expect("[a]pprove, [r]eject or [s]kip")
     terminal.type("a\n")
     code, rest = terminal.end()
     assert code == 0
-    assert "every call carried out once: yes" in rest
+    assert "every call carried out once (12 calls)" in rest
+
+
+PLAN = (
+    {"say": "[HARNESS: task_started]", "calls": [{"tool": "ls", "args": {}}]},
+    "I would write x.\n\n[HARNESS: plan]",
+)
+WRITE = {"say": "", "calls": [{"tool": "write", "args": {"file_path": "x", "content": "1"}}]}
+PLAN_PROMPT = "or say what should be different: "
+
+
+def test_a_plan_is_approved_inline_and_the_run_goes_on(jackstay: Jackstay) -> None:
+    script = jackstay.script(*PLAN, WRITE, "Written.")
+    terminal = Terminal(jackstay, "run", "--discipline", "strict", "--model", script, "--session", "s1", "go")
+    asked = terminal.expect(PLAN_PROMPT)
+    assert "I would write x." in asked
+    assert "phase: task_started → planning" in asked
+    terminal.type("x\n")
+    terminal.expect("is none of them")
+    terminal.type("a\n")
+    code, rest = terminal.end()
+    assert (code, (jackstay.workspace / "x").read_text()) == (0, "1")
+    assert "phase: planning → executing" in rest
+    assert [one["tool"] for one in jackstay("audit", "--json").objects[1:]] == ["approve --plan"]
+
+
+def test_a_plan_is_answered_with_words(jackstay: Jackstay) -> None:
+    script = jackstay.script(*PLAN, "Then y.\n\n[HARNESS: plan]")
+    terminal = Terminal(jackstay, "run", "--discipline", "strict", "--model", script, "--session", "s1", "go")
+    terminal.expect(PLAN_PROMPT)
+    terminal.type("rather in y\n")
+    assert "Then y." in terminal.expect(PLAN_PROMPT)
+    terminal.type("q\n")
+    code, rest = terminal.end()
+    assert code == 3
+    assert "jackstay approve s1 --plan" in rest
+
+
+def test_the_status_line_tells_the_gate_that_holds(jackstay: Jackstay) -> None:
+    script = jackstay.script(*PLAN)
+    terminal = Terminal(jackstay, "run", "--discipline", "strict", "--model", script, "go")
+    terminal.expect("task_started [research gate] · turn ")
+    terminal.expect(PLAN_PROMPT)
+    terminal.type("\x03")
+    assert terminal.end()[0] == 3

@@ -3,7 +3,6 @@
 import sys
 from pathlib import Path
 
-from tests.contracts.made import Play
 from msgspec.structs import replace
 
 from jackstay.core.errors import Conflict, SessionBusy
@@ -12,6 +11,7 @@ from jackstay.core.messages import user
 from jackstay.engine.ports import Lease, Record
 from jackstay.store.leases import this_process
 from jackstay.store.sqlite import SQLiteStore
+from tests.contracts.made import Play
 
 
 def race(path: Path, rounds: int) -> None:

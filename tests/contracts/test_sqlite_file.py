@@ -15,7 +15,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.contracts.made import Play
 
 from jackstay.core.errors import NewerSchema, SessionBusy, StoreError
 from jackstay.core.messages import ToolCall, ToolResult, assistant, note, observation, user
@@ -26,6 +25,7 @@ from jackstay.engine.ports import Lease, Posted, Record, Stored
 from jackstay.store import database, leases
 from jackstay.store.sqlite import SQLiteStore
 from jackstay.store.steps import LOST
+from tests.contracts.made import Play
 
 HERE = Path(__file__).parent
 WRITE = ToolCall("call_w", "write", {"file_path": "a", "content": "text"})

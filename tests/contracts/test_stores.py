@@ -5,7 +5,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.contracts.made import Play, headless
 
 from jackstay.core.approvals import HITLDecision
 from jackstay.core.errors import AlreadyDecided, BadSessionId, Conflict, SessionBusy, UnknownSession
@@ -26,6 +25,7 @@ from jackstay.engine.ports import (
 )
 from jackstay.store.memory import MemoryStore
 from jackstay.store.sqlite import SQLiteStore
+from tests.contracts.made import Play, headless
 
 
 class Clock:

@@ -7,7 +7,6 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.core.test_wire import events, json_values, made, objects, of, words
 
 from jackstay.core import events as ev
 from jackstay.core.approvals import HITLDecision, HITLTask
@@ -36,6 +35,7 @@ from jackstay.core.packing import (
 )
 from jackstay.core.transcript import Transcript
 from jackstay.core.wire import decode_json, encode
+from tests.core.test_wire import events, json_values, made, objects, of, words
 
 parts = st.one_of(
     made(Text), made(Thinking), made(Image), made(ToolCall), made(ToolResult),

@@ -7,11 +7,12 @@ from jackstay.core.approvals import HITLDecision
 from jackstay.core.effects import RunTool
 from jackstay.core.errors import ErrorInfo
 from jackstay.core.events import HITLPendingEvent, RunEndEvent, ToolCallEndEvent
-from jackstay.core.inputs import Begin, Observed
+from jackstay.core.inputs import Begin, Observed, Resumed
 from jackstay.core.messages import Message, Text, ToolCall, ToolResult
 from jackstay.core.state import Budget
 from jackstay.engine.bounds import RunBounds
-from tests.make import Player, call, says, tags, unanswered
+from jackstay.engine.resuming import calls_to_judge
+from tests.make import Player, call, facts, says, tags, unanswered
 
 NO_PEOPLE = RunBounds(hitl=False)
 
@@ -201,6 +202,22 @@ def test_a_crash_during_a_read_runs_it_again_and_during_a_write_asks() -> None:
     assert player.ran == []
     assert player.state.outcome == "answered"
     assert player.state.transcript[2].parts[0].executed is None
+
+
+def test_a_crash_between_an_approved_and_a_rejected_call_tells_no_decision_twice_and_ends_nothing() -> None:
+    player = Player([says("", call("ask_a", "a"), call("write", "w"), call("ask_b", "b")), says("done")])
+    player.begin()
+    answers = {"a": HITLDecision.approve(), "b": HITLDecision.reject("no")}
+    calls = calls_to_judge(player.state, answers)
+    (run,) = player.take(Resumed(player.now(), answers, (), calls, tuple(facts(c) for c in calls)))
+    assert isinstance(run, RunTool)
+    player.take(Observed(player.now(), player.result(run.call)))  # stored; what follows from it never happens
+    player.fresh().resume()
+    assert tags(player.events) == [
+        "run_start", "action_start", *["tool_call_start", "tool_call_end"] * 2, "action_end",
+        "reason_start", "reason_end", "run_end",
+    ]  # fmt: skip
+    assert (player.state.outcome, [c.call_id for c in player.ran]) == ("answered", ["w"])
 
 
 def test_a_crash_during_a_write_without_people_tells_the_model() -> None:

@@ -91,7 +91,11 @@ def test_the_way_of_a_task(desk: Desk) -> None:
     for item in ("skill_update", "decision_record", "registration_check", "information_storage"):
         desk.runs(own, item=item, evidence="looked: nothing to be recorded for a one-letter change")
     for item in ("credential_scan", "baseline_comparison", "commit_housekeeping"):
-        desk.runs(own, item=item, evidence="looked: nothing to be done, there is no repository here")
+        desk.runs(
+            own,
+            item=item,
+            evidence="git, port, disk, temporary, process, unit, connection: of other programs here",
+        )
     assert desk.judge.keeps_going(ME, str(desk.project)) is None
     desk.says("[HARNESS: done]")
     assert desk.phase is Phase.NO_TASK

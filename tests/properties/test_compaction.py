@@ -257,9 +257,9 @@ def marks_are_met(run: Played) -> None:
     pending = sum(line.tokens for unit in run.units if unit.open for line in unit.lines)
     after = sum(line.tokens for line in run.done.lines) + run.around.overhead
     fixed = pins + run.around.overhead
-    assert (
-        after <= max(room.target, fixed + room.threshold // 5) + stiff + pending + 150
-    )  # the frame of a summary
+    notes = sum(message_tokens(one) for one in run.done.messages if one.note not in (None, "summary"))
+    frame = 150  # of a summary
+    assert after <= max(room.target, fixed + room.threshold // 5) + stiff + pending + notes + frame
     batch = next((len(unit.lines) for unit in run.units[::-1] if unit.batch and not unit.open), 0)
     tail = sum(len(unit.lines) for unit in run.units[last_batch(run.units) :] if not unit.pinned)
     must = max(run.params.min_reserved_messages + 4, 3 + 4, tail, batch)

@@ -1,12 +1,21 @@
 """What holds for every run, whatever models say, tools return and people decide."""
 
+from collections import Counter
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jackstay.core import wire
 from jackstay.core.approvals import HITLDecision
 from jackstay.core.errors import ErrorInfo
-from jackstay.core.events import ActionEndEvent, ActionStartEvent, ToolCallEndEvent, ToolCallStartEvent
+from jackstay.core.events import (
+    ActionEndEvent,
+    ActionStartEvent,
+    HITLDecidedEvent,
+    HITLPendingEvent,
+    ToolCallEndEvent,
+    ToolCallStartEvent,
+)
 from jackstay.core.messages import Message, ToolCall
 from jackstay.core.state import Budget, RunState
 from jackstay.engine.bounds import RunBounds
@@ -37,6 +46,7 @@ moves = st.lists(
         st.tuples(st.just("resume"), st.lists(decisions, min_size=6, max_size=6)),
         st.tuples(st.just("cancel"), st.booleans()),
         st.tuples(st.just("crash"), st.integers(1, 6)),
+        st.tuples(st.just("die"), st.tuples(st.integers(1, 4), st.lists(decisions, min_size=6, max_size=6))),
     ),
     min_size=1,
     max_size=6,
@@ -71,14 +81,18 @@ def _fields(state: RunState) -> dict:
     return {name: getattr(state, name) for name in state.__struct_fields__}
 
 
-def played(script: list[Message | ErrorInfo], some: list, limits: RunBounds) -> Mortal:
-    player = Mortal(list(script) + [says("the end")] * 40, limits)
+def played(
+    script: list[Message | ErrorInfo], some: list, limits: RunBounds, kind: type[Mortal] = Mortal
+) -> Mortal:
+    player = kind(list(script) + [says("the end")] * 40, limits)
     player.begin()
     for move, detail in some:
         try:
             if move == "begin":
                 player.begin("again")
-            elif move == "resume":
+            elif move in ("resume", "die"):
+                if move == "die":  # while it goes on
+                    player.left, detail = detail
                 waiting = player.state.batch.waiting if player.state.batch else ()
                 answers = {t.call_id: d for t, d in zip(waiting, detail, strict=False) if d is not None}
                 player.resume(**answers)
@@ -114,6 +128,11 @@ def test_whatever_happens_the_record_stays_sound(script, some, limits) -> None:
     once = [c.call_id for c in player.ran if not c.tool.startswith("look")]
     approved_again = {e.call_id for e in player.events if e.type == "hitl_decided"}
     assert all(once.count(name) == 1 or name in approved_again for name in once)
+    asked = Counter(
+        t.call_id for e in player.events if isinstance(e, HITLPendingEvent) for t in e.pending_tasks
+    )
+    decided = Counter(e.call_id for e in player.events if isinstance(e, HITLDecidedEvent))
+    assert decided <= asked, "a decision was told more often than it was asked for"
 
 
 @settings(max_examples=150, deadline=None)

@@ -300,7 +300,9 @@ def test_foreign_late_and_double_decisions_are_told() -> None:
     with pytest.raises(AlreadyDecided, match="the first decision stands"):
         HITL.reject(session, task)
     assert "note of the person" in ends(resume(run))[0].text
-    with pytest.raises(UnknownCall, match="nothing waits there"):
+    with pytest.raises(
+        UnknownCall, match="waits no more and nothing was changed; what became of it: deployed to x"
+    ):
         HITL.approve(session, task)
 
 

@@ -20,6 +20,7 @@ from tests.longruns import (
     engine,
     facts_in,
     is_question,
+    named,
     passes,
     run,
     shown,
@@ -156,7 +157,7 @@ def test_a_summariser_that_gives_nothing_leaves_a_stub_and_the_way_back(store, s
     assert all(text.startswith("No summary could be had") for text in warned)
     last = model.requests[-1]
     assert "Dropped without a summary" in text_of(last)
-    assert "recall(call_id, offset) reads them: c" in text_of(last)
+    assert "recall(call_id, offset) reads them: look-c0" in text_of(last)
     assert "recall" in [spec.name for spec in last.tools]
     assert unanswered(state_of(made).transcript) == []
 
@@ -225,8 +226,8 @@ def reading_back(call_id: str, offset: int = 0):
     """A last turn that recalls."""
 
     def before(number: int, request: ModelRequest) -> Message | None:
-        wanted = ToolCall("back", "recall", {"call_id": call_id, "offset": offset})
-        asked_already = any("back" in {c.call_id for c in m.calls} for m in request.transcript)
+        wanted = ToolCall("recall-back", "recall", {"call_id": call_id, "offset": offset})
+        asked_already = any("recall-back" in {c.call_id for c in m.calls} for m in request.transcript)
         return assistant("", wanted) if number == 12 and not asked_already else None
 
     return before
@@ -239,12 +240,12 @@ def result(made, call_id: str) -> ToolResult:
 
 
 def test_an_expired_observation_is_read_back(store) -> None:
-    model = Worker(12, before=reading_back("c0"))
+    model = Worker(12, before=reading_back(named(0)))
     made = engine(model, store=store, compression_interceptor=ContextCompressionInterceptor())
     events = run(made)
     assert passes(events)
     assert "fact-0 is known" not in text_of(model.requests[11])
-    assert result(made, "back").text == "[c0: characters 0 to 15 of 15]\nfact-0 is known"
+    assert result(made, "recall-back").text == "[look-c0000: characters 0 to 15 of 15]\nfact-0 is known"
 
 
 def test_the_middle_of_a_clipped_observation_is_read_back(store) -> None:
@@ -257,8 +258,8 @@ def test_the_middle_of_a_clipped_observation_is_read_back(store) -> None:
         said = [call.call_id for message in request.transcript for call in message.calls]
         if "r" not in said:
             return assistant("", ToolCall("r", "report", {}))
-        if "back" not in said:
-            return assistant("", ToolCall("back", "recall", {"call_id": "r", "offset": 11 * 1_500}))
+        if "recall-back" not in said:
+            return assistant("", ToolCall("recall-back", "recall", {"call_id": "r", "offset": 11 * 1_500}))
         return assistant("done")
 
     model = Worker(0, window=8_000, before=before)
@@ -271,7 +272,7 @@ def test_the_middle_of_a_clipped_observation_is_read_back(store) -> None:
     assert "line 01500" not in clipped.text
     assert "recall('r', " in clipped.text
     assert len(clipped.text) + clipped.truncated >= 33_000
-    back = model.requests[2].transcript.result("back")
+    back = model.requests[2].transcript.result("recall-back")
     assert "line 01500" in back.text
 
 
@@ -313,7 +314,7 @@ def test_what_a_tool_says_the_user_approved_never_becomes_the_users_word(summari
 
     def before(number: int, request: ModelRequest) -> Message | None:
         if number < 30:
-            return assistant("", ToolCall(f"c{number}", "page", {"n": number}))
+            return assistant("", ToolCall(named(number), "page", {"n": number}))
         return None
 
     model = Worker(0, summarise=summarise, before=before)
@@ -353,15 +354,15 @@ def test_an_approval_that_waits_outlives_compression_and_amended_calls_stay_amen
 
     def before(number: int, request: ModelRequest) -> Message | None:
         said = {call.call_id for message in request.transcript for call in message.calls}
-        if number == 2 and "d1" not in said:
-            return assistant("", ToolCall("d1", "deploy", {"target": "one"}))
-        if number == 40 and "d2" not in said:
+        if number == 2 and "deploy-one" not in said:
+            return assistant("", ToolCall("deploy-one", "deploy", {"target": "one"}))
+        if number == 40 and "deploy-two" not in said:
             return assistant(
-                "", ToolCall("d2", "deploy", {"target": "two"}), ToolCall("c40", "look", {"n": 40})
+                "", ToolCall("deploy-two", "deploy", {"target": "two"}), ToolCall(named(40), "look", {"n": 40})
             )
-        if "d2" in said and number < 44:
+        if "deploy-two" in said and number < 44:
             number = max(41, number)
-            return assistant("", ToolCall(f"c{number}", "look", {"n": number}))
+            return assistant("", ToolCall(named(number), "look", {"n": number}))
         return None
 
     model = Worker(44, before=before)
@@ -372,20 +373,20 @@ def test_an_approval_that_waits_outlives_compression_and_amended_calls_stay_amen
     told = run(made)
     session = made.get_session("s")
     assert told[-1].outcome == "pending"
-    HITL.submit_all(session, {"d1": HITLDecision.approve().modified_args({"target": "uno"})})
+    HITL.submit_all(session, {"deploy-one": HITLDecision.approve().modified_args({"target": "uno"})})
     told += run(made, None)
     assert told[-1].outcome == "pending"
     assert len(passes(told)) > 2
     (waiting,) = session.pending_tasks()
-    assert (waiting.call_id, waiting.args) == ("d2", {"target": "two"})
+    assert (waiting.call_id, waiting.args) == ("deploy-two", {"target": "two"})
     before_passes = len(passes(told))
-    HITL.submit_all(session, {"d2": HITLDecision.approve().modified_args({"target": "dos"})})
+    HITL.submit_all(session, {"deploy-two": HITLDecision.approve().modified_args({"target": "dos"})})
     told += run(made, None)
     assert told[-1].outcome == "answered"
     assert len(passes(told)) >= before_passes
     assert done == ["uno", "dos"]
     sent = [call for request in model.requests for message in request.transcript for call in message.calls]
-    assert {str(call.args) for call in sent if call.call_id == "d2"} == {"{'target': 'dos'}"}
+    assert {str(call.args) for call in sent if call.call_id == "deploy-two"} == {"{'target': 'dos'}"}
     assert unanswered(session.state.transcript) == []
     stored = [event for event in told if event.seq is not None]
     assert list(session.events()) == stored
@@ -492,3 +493,23 @@ def test_a_turn_that_failed_for_good_is_told_once_whatever_compression_did() -> 
     model = Worker(3, before=lambda number, request: assistant("") if number == 99 else None)
     events = run(engine(model, compression_interceptor=ContextCompressionInterceptor(strategy=composite())))
     assert kinds(events).count("reason_start") == sum(isinstance(e, ReasonEndEvent) for e in events) == 4
+
+
+def test_an_id_that_a_provider_uses_again_never_hides_what_was_stored_under_it() -> None:
+    counted = iter(range(1_000))
+
+    @tool(effects={"reads"})
+    async def page() -> str:
+        """Read the next page."""
+        return f"page {next(counted)}"
+
+    def before(number: int, request: ModelRequest) -> Message | None:
+        made_calls = sum(bool(m.calls) for r in model.requests for m in list(r.transcript)[-2:-1])
+        return assistant("", ToolCall("call_0", "page", {})) if made_calls < 30 else assistant("done")
+
+    model = Worker(0, before=before)
+    made = engine(model, tools=(page,), compression_interceptor=compression(15))
+    events = run(made)
+    assert len(passes(events)) > 2
+    ids = [event.call_id for event in events if event.type == "tool_call_end"]
+    assert len(set(ids)) == len(ids) == 30

@@ -1,6 +1,8 @@
 """The five risks of the second seed's §16.2.1, each as an agent that takes it: stopped, and told what it did."""
 
+import contextlib
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterator
@@ -38,7 +40,9 @@ def test_1_acting_without_research(work: Workplace) -> None:
     first, second, third = refusals(done)
     assert "No task is declared" in first
     assert f"write {work.file('app.conf')}" in first
-    assert second.startswith("Not run, denied by policy: Research Gate: no file may be changed while researching")
+    assert second.startswith(
+        "Not run, denied by policy: Research Gate: no file may be changed while researching"
+    )
     assert f"write {work.file('app.conf')}" in second
     assert "read something first, then propose the plan" in third
     assert work.file("app.conf").read_bytes() == before
@@ -84,7 +88,9 @@ def test_3_changing_without_a_backup(work: Workplace) -> None:
         "action_start", "backup app.conf", "start bash", "done bash", "phase executing -> modifying",
         "action_end", "skill change-safeguard", "guidance modifying", *TURN, "run_end answered",
     ]  # fmt: skip
-    assert f"Modify Gate: {work.file('huge.bin')} cannot be backed up, so it is not written" in refusals(done)[0]
+    assert (
+        f"Modify Gate: {work.file('huge.bin')} cannot be backed up, so it is not written" in refusals(done)[0]
+    )
     assert work.file("huge.bin").stat().st_size == 70_000_000
     assert work.file("app.conf").read_bytes() == b"gone\n"
     (kept,) = work.backups.list(path=str(work.file("app.conf")))
@@ -117,10 +123,12 @@ def master(work: Workplace) -> Iterator[Path]:
     work.program("ssh", MASTER.format(python=sys.executable, pid=str(pid)))
     yield pid
     if pid.exists():
-        try:
-            os.kill(int(pid.read_text()), signal.SIGKILL)
-        except ProcessLookupError:
-            return
+        end(int(pid.read_text()))
+
+
+def end(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
 
 
 def test_4_not_cleaning_up(work: Workplace, master: Path) -> None:
@@ -174,6 +182,35 @@ def wait_until_gone(pid: int, socket: Path) -> None:
     commands = Path(f"/proc/{pid}/cmdline")
     while socket.exists() or (commands.exists() and commands.read_bytes()):
         os.sched_yield()
+
+
+def test_4_a_background_process_is_found_by_its_session_s_mark_and_closing_lets_it_be_ended(
+    work: Workplace,
+) -> None:
+    executing(
+        work,
+        says(call("bash", command="sleep 600 > sleep.log 2>&1 &")),
+        "All done.\n[HARNESS: done]",
+        checks("baseline_comparison"),
+        "As I said.",
+    )
+    compared = texts(work.say("go ahead"), "closure_check")[0]
+    found = re.search(r"a process is still running \(pid (\d+): sleep 600\)", compared)
+    assert found is not None, compared
+    pid = int(found[1])
+    try:
+        work.script(
+            says(call("bash", command="kill 1")), says(call("bash", command=f"kill {pid}")), *["Ended."] * 3
+        )
+        ended = work.say("Clean up")
+        assert [line for line in told(ended) if line.endswith(" bash")] == [
+            "blocked by closure: bash", "start bash", "refused bash", "start bash", "done bash",
+        ]  # fmt: skip
+    finally:
+        end(pid)
+    wait_until_gone(pid, work.user / "none")
+    work.script(checks("baseline_comparison"), *["Ended."] * 3)
+    assert refusals(work.say("Check again")) == []
 
 
 def test_5_mixing_phases(work: Workplace) -> None:

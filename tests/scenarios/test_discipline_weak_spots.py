@@ -1,14 +1,14 @@
 """The weak spots found in the original discipline, W1 to W15, each met by a whole run."""
 
-import asyncio
 import sqlite3
 from pathlib import Path
 
+import anyio
 import pytest
 
 from jackstay import HITL, HITLDecision, PermissionRule, tool
 from jackstay.core.errors import JackstayError, StoreError
-from jackstay.core.events import Event, PhaseChangedEvent, WarningEvent
+from jackstay.core.events import GateBlockedEvent, WarningEvent
 from jackstay.core.messages import ToolCall
 from jackstay.core.phase import Phase
 from jackstay.engine.interceptors import Interceptor
@@ -67,10 +67,18 @@ def test_w7_eight_parallel_calls_a_hundred_times_do_not_disarm_the_gate(work: Wo
     def message(number: int) -> dict:
         reads = [call("read", file_path="app.conf", limit=10 * number + place) for place in range(1, 9)]
         writes = [call("write", file_path="app.conf", content=f"{number} {place}") for place in range(4)]
-        return says(*(reads if number % 2 else [one for pair in zip(reads, writes, strict=False) for one in pair]))
+        return says(
+            *(reads if number % 2 else [one for pair in zip(reads, writes, strict=False) for one in pair])
+        )
 
     messages = [message(number) for number in range(100)]
-    work.script(says("[HARNESS: task_started]", READ), *messages, "Enough.", max_turns=200, compression_threshold=(5000, 0.9))
+    work.script(
+        says("[HARNESS: task_started]", READ),
+        *messages,
+        "Enough.",
+        max_turns=200,
+        compression_threshold=(5000, 0.9),
+    )
     done = told(work.say("Look at it"))
     assert (done.count("done read"), done.count("refused write")) == (1 + 8 * 50 + 4 * 50, 4 * 50)
     assert [line for line in done if line.startswith("phase")] == ["phase no_task -> task_started"]
@@ -132,11 +140,16 @@ def test_w2_a_blocked_write_in_closing_leaves_closing_closed(work: Workplace) ->
 def test_w3_declaring_research_by_the_tool_arms_the_gate(work: Workplace) -> None:
     work.script(set_phase("task_started"), says(WRITE), says(call("bash", command="touch new.txt")), "I see.")
     done = work.say("Change it")
-    assert [line for line in told(done) if "blocked" in line] == ["blocked by research: write", "blocked by research: bash"]
+    assert [line for line in told(done) if "blocked" in line] == [
+        "blocked by research: write",
+        "blocked by research: bash",
+    ]
     assert untouched(work)
 
 
-@pytest.mark.parametrize("command", ["touch new.txt", "python3 -c 'open(\"new.txt\", \"w\")'", "sh -c 'date > new.txt'"])
+@pytest.mark.parametrize(
+    "command", ["touch new.txt", 'python3 -c \'open("new.txt", "w")\'', "sh -c 'date > new.txt'"]
+)
 def test_w4_w15_nothing_with_effects_runs_before_a_task_is_declared(work: Workplace, command: str) -> None:
     work.script(says(call("bash", command=command)), "I see.")
     assert "blocked by start: bash" in told(work.say("Hello"))
@@ -145,10 +158,11 @@ def test_w4_w15_nothing_with_effects_runs_before_a_task_is_declared(work: Workpl
 
 def test_w4_small_talk_stays_small_talk(work: Workplace) -> None:
     work.script(says(READ, call("read", file_path="nothing.txt")), "[HARNESS: casual]\nHello!")
-    done = work.say("Hello, what is in app.conf?")
-    assert told(done) == [
-        "run_start", "reason_start", "reason_end", "action_start", "start read", "start read", "done read",
-        "failed read", "action_end", "reason_start", "reason_end", "run_end answered",
+    done = told(work.say("Hello, what is in app.conf?"))
+    assert sorted(done[6:8]) == ["done read", "failed read"]  # as they finish
+    assert done[:6] + done[8:] == [
+        "run_start", "reason_start", "reason_end", "action_start", "start read", "start read",
+        "action_end", "reason_start", "reason_end", "run_end answered",
     ]  # fmt: skip
 
 
@@ -223,12 +237,16 @@ def test_w9_sessions_side_by_side_do_not_move_each_other(work: Workplace) -> Non
 
         def __init__(self) -> None:
             self.parts = {
-                "edit": ScriptedModel([*PLANNED, says(call("write", file_path="new.txt", content="x")), "Done."]),
-                "look": ScriptedModel([says("[HARNESS: task_started]", READ), says(*[READ] * 8), says(WRITE), "Seen."]),
+                "edit": ScriptedModel(
+                    [*PLANNED, says(call("write", file_path="new.txt", content="x")), "Done."]
+                ),
+                "look": ScriptedModel(
+                    [says("[HARNESS: task_started]", READ), says(*[READ] * 8), says(WRITE), "Seen."]
+                ),
             }
 
         async def reply(self, request, tell):
-            await asyncio.sleep(0)
+            await anyio.sleep(0)
             return await self.parts[request.transcript[0].text].reply(request, tell)
 
         async def close(self) -> None:
@@ -238,13 +256,13 @@ def test_w9_sessions_side_by_side_do_not_move_each_other(work: Workplace) -> Non
     work.engine.set_model(ByTask())
 
     async def both(first: str, second: str | None) -> None:
-        asks = [work.engine.prompt(first).session("a").call()]
-        if second is not None:
-            asks.append(work.engine.prompt(second).session("b").call())
-        await asyncio.gather(*asks)
+        async with anyio.create_task_group() as group:
+            group.start_soon(work.engine.prompt(first).session("a").call)
+            if second is not None:
+                group.start_soon(work.engine.prompt(second).session("b").call)
 
-    asyncio.run(both("edit", None))
-    asyncio.run(both("go ahead", "look"))
+    anyio.run(both, "edit", None)
+    anyio.run(both, "go ahead", "look")
     assert (work.phase("a").phase, work.phase("b").phase) == (Phase.MODIFYING, Phase.TASK_STARTED)
     assert (work.phase("a").changed, work.phase("b").changed) == ((str(work.file("new.txt")),), ())
     assert work.git("status", "--porcelain") == "?? new.txt"
@@ -285,14 +303,25 @@ def test_w11_w13_a_missing_skill_is_said_once_and_no_reminder_repeats(work: Work
 
 def test_w12_every_refusal_is_one_record_without_secrets(work: Workplace) -> None:
     secret = "PGPASSWORD=hunter2-long-one psql -c 'drop table x'"
-    work.script(says("[HARNESS: task_started]", WRITE, call("bash", command=secret)), "[HARNESS: done]", "Bye.")
+    work.script(
+        says(WRITE), says(WRITE, call("bash", command=secret)), says(READ), "The plan.\n\n[HARNESS: plan]",
+        says(call("bash", command=secret)), "[HARNESS: done]", "[HARNESS: done]", "Bye.",
+        permission_rules=(PermissionRule.deny("bash", "*psql*"),),
+    )  # fmt: skip
     work.say("Change it")
-    records = [(r.session, r.phase, r.gate, r.tool, r.rule, r.verdict) for r in Audit(work.home).records()]
+    done = work.say("go ahead")
+    records = [(r.phase, r.gate, r.tool, r.rule, r.verdict) for r in Audit(work.home).records()]
     assert records == [
-        ("s1", "task_started", "research", "write", "gate:research", "deny"),
-        ("s1", "task_started", "research", "bash", "gate:research", "deny"),
+        ("no_task", "start", "write", "gate:start", "deny"),
+        ("task_started", "research", "write", "gate:research", "deny"),
+        ("task_started", "deny bash(*psql*)", "bash", "deny bash(*psql*)", "deny"),
+        ("executing", "deny bash(*psql*)", "bash", "deny bash(*psql*)", "deny"),
+        ("closing", "closure", "marker done", "gate:closure", "deny"),
     ]
     assert "hunter2" not in (work.home / "audit" / "gates.jsonl").read_text()
+    assert [e.reason for e in done if isinstance(e, GateBlockedEvent) and "hunter2" in e.reason] == []
+    notes = [note.text for request in work.model.requests for note in request.notes]
+    assert [text for text in notes if "hunter2" in text] == []
 
 
 def test_w12_when_a_refusal_cannot_be_recorded_nothing_goes_on(work: Workplace) -> None:
@@ -300,10 +329,12 @@ def test_w12_when_a_refusal_cannot_be_recorded_nothing_goes_on(work: Workplace) 
     work.script(says("[HARNESS: task_started]", READ), says(call("bash", command="touch new.txt")), "x")
     work.home.mkdir()
     (work.home / "audit").write_text("in the way")
-    with pytest.raises(JackstayError, match="the audit record cannot be written: .*make room or mend the home"):
+    with pytest.raises(
+        JackstayError, match=r"the audit record cannot be written: .*make room or mend the home"
+    ):
         work.say("Change it")
     before = work.engine.get_session("s1").state
-    assert (before.outcome, before.reasoning) == (None, True)
+    assert (before.outcome, before.reasoning) == (None, False)  # the turn is asked for anew
     (work.home / "audit").unlink()
     work.script(says(call("bash", command="touch new.txt")), "I see.")
     done = work.say(None)
@@ -331,7 +362,10 @@ def test_w14_tools_are_judged_by_their_effects_and_not_by_a_list_of_names(work: 
         tools=(*TOOLS, memory, kanban_list),
     )
     done = work.say("Look around")
-    assert [line for line in told(done) if line.startswith(("done", "refused"))] == ["done kanban_list", "refused memory"]
+    assert [line for line in told(done) if line.startswith(("done", "refused"))] == [
+        "done kanban_list",
+        "refused memory",
+    ]
 
 
 # -- beside the list: what stands next to the gates ----------------------------------------------------------
@@ -347,7 +381,14 @@ def test_one_approved_call_runs_with_its_backup_and_leaves_the_phase(work: Workp
     assert "Proposal Gate" in task.comment
     HITL.submit(session, task.call_id, HITLDecision.approve())
     done = told(work.say(None))
-    assert done[:6] == ["run_start", "hitl_decided", "action_start", "backup app.conf", "start write", "done write"]
+    assert done[:6] == [
+        "run_start",
+        "hitl_decided",
+        "action_start",
+        "backup app.conf",
+        "start write",
+        "done write",
+    ]
     assert done[-2:] == ["waiting write", "run_end pending"]
     assert work.phase().phase is Phase.PLANNING
     assert work.file("app.conf").read_text() == "gone\n"
@@ -392,13 +433,158 @@ def test_a_new_task_does_not_hide_what_the_one_before_left(work: Workplace) -> N
 
 
 def test_a_credential_in_a_file_that_a_script_wrote_is_found(work: Workplace) -> None:
-    work.file("make.sh").write_text("printf 'key=%s\\n' AKIA""Q3EGZ7XWLR2VBN5M > out.env\n")
+    work.file("make.sh").write_text("printf 'key=%s\\n' AKIAQ3EGZ7XWLR2VBN5M > out.env\n")
     work.git("add", ".")
     work.git("commit", "-q", "-m", "a script")
-    executing(work, says(call("bash", command="sh make.sh")), "[HARNESS: done]", checks("credential_scan"), "a", "b")
+    executing(
+        work, says(call("bash", command="sh make.sh")), "[HARNESS: done]", checks("credential_scan"), "a", "b"
+    )
     done = work.say("go ahead")
     assert f"{work.file('out.env')}:1 holds a" in texts(done, "closure_check")[0]
 
 
-def moves(events: list[Event]) -> list[tuple[str, str]]:
-    return [(e.before.value, e.after.value) for e in events if isinstance(e, PhaseChangedEvent)]
+def test_the_first_command_whose_changes_nobody_can_name_has_the_workspace_copied_before_it(
+    work: Workplace,
+) -> None:
+    work.file("make.sh").write_text("echo gone > app.conf\n")
+    executing(work, says(call("bash", command="sh make.sh")), says(call("bash", command="sh make.sh")), "Made.")
+    before = work.file("app.conf").read_bytes()
+    done = work.say("go ahead")
+    assert [line for line in told(done) if line.startswith(("backup", "start"))] == [
+        "backup work", "start bash", "start bash",
+    ]  # fmt: skip
+    (kept,) = work.backups.list(session="s1")
+    work.backups.restore(kept.id, only=str(work.file("app.conf")))
+    assert work.file("app.conf").read_bytes() == before
+
+
+def test_a_person_approves_the_plan_from_outside(work: Workplace) -> None:
+    work.script(*PLANNED, says(WRITE), "Written.")
+    work.say("Change it")
+    work.store.post("s1", Posted(0, "plan:1", command="approve_plan", data={"by": "ann"}))
+    done = work.say("Any news?")
+    assert told(done)[:3] == ["run_start", "phase planning -> executing", "guidance executing"]
+    assert work.phase().approved_by == "ann"
+
+
+def test_the_plan_is_shown_beside_the_call_that_waits_for_it(work: Workplace) -> None:
+    work.script(*PLANNED, says(WRITE), tools=(*TOOLS, "hitl"), hitl_enabled=True)
+    work.say("Change it")
+    work.say("Hm")
+    (task,) = work.engine.get_session("s1").pending_tasks()
+    assert task.comment.endswith("\nThe plan:\nThe plan.\n\n[HARNESS: plan]")
+
+
+def test_what_an_interceptor_made_of_a_call_is_what_is_remembered(work: Workplace) -> None:
+    class Rewrites(Interceptor):
+        """Makes a write of every read of a certain file."""
+
+        async def on_tool_call_start(self, trace, call: ToolCall) -> ToolCall | None:
+            if call.args.get("limit") != 1:
+                return None
+            return ToolCall(call.call_id, "write", {"file_path": "app.conf", "content": "gone\n"})
+
+    def extend(engine, name, builder) -> None:
+        builder.default_interceptor_add(Rewrites())
+
+    executing(work, says(call("read", file_path="app.conf", limit=1)), "Done.", extensions=(extend,))
+    assert "phase executing -> modifying" in told(work.say("go ahead"))
+    assert work.phase().changed == (str(work.file("app.conf")),)
+    assert work.backups.list(path=str(work.file("app.conf"))) != []
+
+
+def test_what_a_cancelled_call_had_begun_has_to_be_closed(work: Workplace) -> None:
+    """A call that was broken off counts as work: small talk is no way out, its file is on the record."""
+    executing(work, says(call("bash", command="echo begun > new.txt; echo begun; sleep 600")))
+
+    async def cancel() -> None:
+        stream = work.engine.prompt("go ahead").session("s1").stream()
+        async for event in stream:
+            if event.type == "tool_output_delta":
+                break
+        await stream.cancel()
+
+    anyio.run(cancel)
+    assert (work.phase().acted, work.phase().changed) == (True, (str(work.file("new.txt")),))
+    assert work.phase().phase is Phase.EXECUTING
+    work.script("[HARNESS: casual]", "a", "b")
+    assert "phase executing -> closing" in told(work.say("Hello"))
+
+
+def test_a_check_that_had_waited_beside_a_rejected_call_compares_with_the_beginning_too(
+    work: Workplace,
+) -> None:
+    left = work.temporary / "left.txt"
+    note = call("write", file_path="notes/x.md", content="x")
+    claim = call("closure_check", item="baseline_comparison", evidence="compared all of it by hand")
+    executing(
+        work, says(call("bash", command=f"date > {left}")), "[HARNESS: done]", says(note, claim), "a", "b",
+        tools=(*TOOLS, "hitl"), hitl_enabled=True,
+        permission_rules=(PermissionRule.ask("write"), PermissionRule.allow("bash")),
+    )  # fmt: skip
+    asked = work.say("go ahead")
+    assert told(asked)[-2:] == ["waiting write", "run_end pending"]
+    session = work.engine.get_session("s1")
+    HITL.submit(session, session.pending_tasks()[0].call_id, HITLDecision.reject(continue_run=True))
+    assert f"a temporary file is left: {left}" in texts(work.say(None), "closure_check")[0]
+
+
+# -- housekeeping ------------------------------------------------------------------------------------------
+
+
+def closing_with_commit(work: Workplace, *turns: dict) -> list[str]:
+    """What item 7 said when the user had these calls' work committed."""
+    executing(work, *turns, "[HARNESS: done]", "Commit?", "Commit?")
+    work.say("go ahead")
+    work.script(checks("commit_housekeeping"), "a", "b", "c")
+    return texts(work.say("commit"), "closure_check")
+
+
+def test_only_the_task_s_own_files_are_committed_deleted_and_scripted_ones_included(work: Workplace) -> None:
+    work.file("old.txt").write_text("old\n")
+    work.file("make.sh").write_text("echo made > made.txt\n")
+    work.git("add", ".")
+    work.git("commit", "-q", "-m", "more")
+    work.file("mine.txt").write_text("the user's own\n")
+    work.git("add", "mine.txt")
+    outside = work.temporary / "x.txt"
+    (said,) = closing_with_commit(
+        work,
+        says(call("bash", command="rm old.txt")),
+        says(call("bash", command="sh make.sh")),
+        says(call("bash", command=f"date > {outside}")),
+        says(call("edit", file_path="app.conf", old_string="a=1", new_string="a=2")),
+    )
+    assert said.startswith("commit_housekeeping is ticked.")
+    assert work.git("show", "--name-status", "--format=", "HEAD").split() == [
+        "M", "app.conf", "A", "made.txt", "D", "old.txt",
+    ]  # fmt: skip
+    assert work.git("status", "--porcelain") == "A  mine.txt"
+
+
+def test_a_commit_that_the_repository_refuses_is_told_in_its_words(work: Workplace) -> None:
+    hook = work.file(".git/hooks/pre-commit")
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\necho no commits on fridays >&2\nexit 1\n")
+    hook.chmod(0o755)
+    (said,) = closing_with_commit(
+        work, says(call("edit", file_path="app.conf", old_string="a=1", new_string="a=2"))
+    )
+    assert said == "git would not do it: no commits on fridays"
+
+
+def test_a_repository_that_cannot_be_asked_is_not_taken_for_none(work: Workplace) -> None:
+    work.file(".git/HEAD").write_text("nonsense")
+    (said,) = closing_with_commit(work, says(call("write", file_path="new.txt", content="x")))
+    assert said.startswith("git would not do it: ")
+
+
+def test_components_add_items_that_have_to_be_ticked_too(work: Workplace) -> None:
+    work.home.mkdir()
+    (work.home / "registry.toml").write_text(
+        '[[components]]\nname = "proxy"\n[[components.lifecycle.closure]]\nid = "proxy_reload"\ncheck = "reload it"\n'
+    )
+    executing(work, "[HARNESS: done]", "[HARNESS: done]", "a")
+    work.say("go ahead")
+    assert "8. [ ] proxy_reload: reload it" in work.model.requests[-1].notes[-1].text
+    assert "proxy_reload" in work.phase().required

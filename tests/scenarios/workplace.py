@@ -65,7 +65,9 @@ class Workplace:
 
     def git(self, *words: str) -> str:
         """What git says in the workspace."""
-        done = subprocess.run(["git", "-C", str(self.workspace), *words], capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            ["git", "-C", str(self.workspace), *words], capture_output=True, text=True, check=True
+        )
         return done.stdout.strip()
 
     def program(self, name: str, text: str) -> None:
@@ -135,14 +137,16 @@ def _line(event: Event) -> str:
         case ToolCallEndEvent(tool_name=tool):
             how = "refused" if event.executed is False else "failed" if event.is_error else "done"
             return f"{how} {tool}"
-        case HITLPendingEvent(pending_tasks=tasks):
-            return f"waiting {' '.join(task.tool_name for task in tasks)}"
-        case RunEndEvent(outcome=outcome):
-            return f"run_end {outcome}"
-        case _ if event.type in ("reason_delta", "tool_output_delta", "context_size"):
-            return ""
         case _:
-            return event.type
+            return _plain(event)
+
+
+def _plain(event: Event) -> str:
+    if isinstance(event, HITLPendingEvent):
+        return f"waiting {' '.join(task.tool_name for task in event.pending_tasks)}"
+    if isinstance(event, RunEndEvent):
+        return f"run_end {event.outcome}"
+    return "" if event.type in ("reason_delta", "tool_output_delta", "context_size") else event.type
 
 
 def refusals(events: Iterable[Event]) -> list[str]:

@@ -146,6 +146,19 @@ def test_an_ssh_control_master_is_residue_process_and_socket(place: Place) -> No
     assert checked(before, look(place), kept=frozenset({str(path)})).ok
 
 
+def test_an_ssh_process_that_has_written_over_its_environment_is_taken_for_the_task_s(place: Place) -> None:
+    """ssh's master puts its title there; whose it is cannot be told any more."""
+    before = look(place)
+    title = "ssh: /home/ann/.ssh/cm-box [mux]"
+    child = subprocess.Popen([title, "-c", "input()"], executable=sys.executable, stdin=subprocess.PIPE, env={})
+    try:
+        _wait_for_command(child.pid)
+        told = checked(before, look(place))
+    finally:
+        child.communicate(b"\n")
+    assert f"pid:{child.pid}" in [one.subject for one in told.findings if one.residue]
+
+
 def test_a_temporary_file_that_the_task_wrote_is_residue_others_are_accounted_for(place: Place) -> None:
     before = look(place)
     mine, other = Path(place.temporary) / "mine.txt", Path(place.temporary) / "other.txt"

@@ -120,11 +120,15 @@ def test_nothing_may_write_the_harness_by_whatever_road(place: Place) -> None:
         "echo x > road/sessions.db", "rm -rf ~/.local", "rm -rf $HOME", "mv ~/.local/jackstay /tmp", "cd road; echo > x",
         "cd ..; cd home/.local; rm -rf jackstay", "for f in road/*; do rm $f; done", "cp a ~/.local/jackstay/config.toml",
         "rm -rf road/../jackstay", "sed -i s/a/b/ ~/.claude/settings.json", "echo > ~/.local/jackst*/x",
+        "sqlite3 ~/.local/jackstay/sessions.db 'update sessions set head = 0'", "ln -s ~/.local/jackstay/audit link",
+        f"python3 -c \"open('{place.own}/x', 'w')\"", f"some-program --file={place.own}/x", "some-program road/x",
     ):  # fmt: skip
         (place.own / "x").write_text("x")
         assert place.verdict(everything, "bash", command=command) == "deny", command
     assert place.verdict(everything, "write", file_path="road/x") == "deny"
     assert place.verdict(everything, "read", file_path="road/x") == "allow"
+    assert place.verdict(everything, "bash", command="cat ~/.local/jackstay/x road/x | head") == "allow"
+    assert place.verdict(everything, "bash", command="some-program ~/.local/other") == "allow"
 
 
 @pytest.mark.parametrize(

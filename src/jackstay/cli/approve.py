@@ -1,50 +1,25 @@
-"""`jackstay pending`, `approve`, `reject`, `skip`: see and decide what waits, from any terminal."""
+"""`jackstay approve`, `reject`, `skip`: decide what waits, from any terminal."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import click
 import msgspec
+from msgspec.structs import replace
 
 from jackstay.cli.amend_args import amended, tool_of
-from jackstay.cli.completing import complete_session
+from jackstay.cli.override import PLAN_APPROVED, written_down
 from jackstay.cli.plain import command_line
 from jackstay.cli.stored import open_store, stored_state
-from jackstay.cli.switches import SESSION, calls_argument, home_option, json_option, session_argument
-from jackstay.cli.waiting import how_to_decide, task_lines, task_object
+from jackstay.cli.switches import calls_argument, home_option, json_option, session_argument
 from jackstay.core.approvals import HITLDecision, HITLTask
 from jackstay.core.errors import AlreadyDecided, JackstayError, UnknownCall
 from jackstay.core.wire import encode
+from jackstay.runtime.commands import approve_plan, person, plan_waits
 from jackstay.runtime.hitl import HITL
 from jackstay.runtime.session import AgentSession
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-@click.command()
-@click.argument("session", type=SESSION, required=False, shell_complete=complete_session)
-@home_option
-@json_option
-def pending(session: str | None, home: str | None, as_json: bool) -> None:
-    """Show the calls that wait for a person, in one session or in all."""
-    store = open_store(home)
-    if session is not None:
-        state = stored_state(store, session)
-        tasks = AgentSession(session, store).pending_tasks()
-        waiting = [(session, state.run_id, tasks)] if tasks else []
-    else:
-        waiting = [(one.session_id, one.run_id, one.tasks) for one in store.pending()]
-    if not waiting and not as_json:
-        click.echo("nothing waits")
-    for session_id, run_id, tasks in waiting:
-        if as_json:
-            for task in tasks:
-                click.echo(encode(task_object(session_id, run_id, task)))
-            continue
-        click.echo(f"session {session_id}:")
-        for task in tasks:
-            click.echo("\n".join(f"  {line}" for line in task_lines(task)))
-        click.echo("\n".join(how_to_decide(session_id, tasks, home)))
 
 
 def deciding(command: F) -> F:
@@ -65,6 +40,7 @@ def deciding(command: F) -> F:
 
 @click.command()
 @deciding
+@click.option("--plan", is_flag=True, help="Approve the plan that waits, instead of calls.")
 @click.option("--always", is_flag=True, help="Also add the rule that was shown, for the rest of the session.")
 @click.option(
     "--set",
@@ -76,12 +52,26 @@ def deciding(command: F) -> F:
 def approve(
     session: str,
     call_ids: tuple[str, ...],
-    always: bool,
-    settings: tuple[str, ...],
     comment: str | None,
     **rest: Any,
 ) -> None:
-    """Let waiting calls run once the session is resumed."""
+    """Let waiting calls run, or a plan be carried out, once the session is resumed.
+
+    \b
+    Examples:
+      jackstay approve s-4f1c call_3
+      jackstay approve s-4f1c --all --comment "only this once"
+      jackstay approve s-4f1c call_3 --set timeout=60
+      jackstay approve s-4f1c --plan
+
+    Exits 0 when it is stored, 1 when there is no such session or call or it was decided already.
+    """
+    always, settings, plan = rest.pop("always"), rest.pop("settings"), rest.pop("plan")
+    if plan:
+        if call_ids or always or settings or rest["every"]:
+            raise click.UsageError("--plan approves the plan and nothing else: decide the calls by themselves")
+        _approve_plan(session, comment, Where(**rest))
+        return
 
     def decide(task: HITLTask) -> HITLDecision:
         if always and task.always_rule is None:
@@ -104,14 +94,29 @@ def approve(
     "--continue", "go_on", is_flag=True, help="Let the run go on even if this was its only waiting call."
 )
 def reject(session: str, call_ids: tuple[str, ...], comment: str | None, go_on: bool, **rest: Any) -> None:
-    """Turn waiting calls down. Rejecting the only one ends the run."""
+    """Turn waiting calls down. Rejecting the only one ends the run.
+
+    \b
+    Examples:
+      jackstay reject s-4f1c call_3 --comment "not on this branch"
+      jackstay reject s-4f1c --all --continue
+
+    Exits 0 when it is stored, 1 when there is no such session or call or it was decided already.
+    """
     _decide(session, call_ids, lambda task: HITLDecision.reject(comment, continue_run=go_on), Where(**rest))
 
 
 @click.command()
 @deciding
 def skip(session: str, call_ids: tuple[str, ...], comment: str | None, **rest: Any) -> None:
-    """Go on without running waiting calls; the comment stands in for their result."""
+    """Go on without running waiting calls; the comment stands in for their result.
+
+    \b
+    Example:
+      jackstay skip s-4f1c call_3 --comment "I ran it myself: 12 passed"
+
+    Exits 0 when it is stored, 1 when there is no such session or call or it was decided already.
+    """
     _decide(session, call_ids, lambda task: HITLDecision.skip(comment), Where(**rest))
 
 
@@ -121,6 +126,26 @@ class Where(msgspec.Struct, frozen=True):
     every: bool
     home: str | None
     as_json: bool
+
+
+def _approve_plan(session_id: str, comment: str | None, where: Where) -> None:
+    """Record and post it, and say what comes next."""
+    store = open_store(where.home)
+    session = AgentSession(session_id, store)
+    state = stored_state(store, session_id)
+    if comment and session.pending_tasks():
+        raise click.UsageError("calls wait in this session too: give the comment with their decision")
+    approve_plan(session, comment=comment)
+    written_down(where.home, state, replace(PLAN_APPROVED, said=comment or ""))
+    if where.as_json:
+        said = {"session_id": session_id, "run_id": state.run_id, "plan": "approved", "by": person()}
+        click.echo(encode(said))
+        return
+    click.echo(f"the plan of session {session_id} is approved; executing begins when it goes on")
+    left = len(session.pending_tasks())
+    if left:
+        click.echo(f"{left} calls wait as well, see: {command_line('pending', session_id, home=where.home)}")
+    click.echo(f"go on with: {command_line('resume', session_id, home=where.home)}")
 
 
 def _decide(
@@ -133,7 +158,7 @@ def _decide(
     wanted = list(waiting) if where.every else call_ids
     chosen = [_find(session, waiting, call_id) for call_id in wanted]
     if not chosen:
-        raise _nothing_chosen(session_id, waiting)
+        raise _nothing_chosen(session, waiting)
     decisions = {task.call_id: decide(task) for task in chosen}
     HITL.submit_all(session, decisions)
     for call_id, decision in decisions.items():
@@ -160,9 +185,10 @@ def _find(session: AgentSession, waiting: dict[str, HITLTask], call_id: str) -> 
     raise UnknownCall(session.session_id, call_id, tuple(waiting))
 
 
-def _nothing_chosen(session_id: str, waiting: dict[str, HITLTask]) -> Exception:
-    if not waiting:
-        return JackstayError(
-            f"nothing waits in session {session_id!r}: `jackstay pending` shows what waits elsewhere"
-        )
-    return click.UsageError(f"name the calls, or say --all; waiting are: {', '.join(waiting)}")
+def _nothing_chosen(session: AgentSession, waiting: dict[str, HITLTask]) -> Exception:
+    if waiting:
+        return click.UsageError(f"name the calls, or say --all; waiting are: {', '.join(waiting)}")
+    name = session.session_id
+    if plan_waits(session):
+        return JackstayError(f"no call waits in session {name!r}, but a plan: `jackstay approve {name} --plan`")
+    return JackstayError(f"nothing waits in session {name!r}: `jackstay pending` shows what waits elsewhere")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 import click
+import msgspec
 from msgspec.structs import replace
 
 from jackstay.cli.amend_args import amended, tool_of
@@ -54,6 +55,29 @@ def ask_about(tasks: Sequence[HITLTask], home: str | None) -> dict[str, HITLDeci
             break
         decisions[task.call_id] = decision
     return decisions
+
+
+class PlanAnswer(msgspec.Struct, frozen=True):
+    """What the person says to a plan: `words` to the agent, or without any their approval."""
+
+    words: str | None = None
+
+
+def ask_about_plan() -> PlanAnswer | None:
+    """The answer to the plan the person has just read; None: later. Raises KeyboardInterrupt on Ctrl-C."""
+    _tell(Paint(sys.stderr)("bold", "the plan needs your approval"))
+    termios.tcflush(sys.stdin, termios.TCIFLUSH)
+    while True:
+        answer = _line("[a]pprove and go on, [q] later, or say what should be different: ")
+        verb = _WORDS.get(answer.lower()) if answer is not None else "later"
+        if verb in ("later", "reject"):
+            return None
+        if verb == "approve":
+            return PlanAnswer()
+        if answer and " " in answer:  # a slip of the finger is no message to the agent
+            return PlanAnswer(answer)
+        if answer:
+            _tell(f"{shown(answer)!r} is none of them; say it in a few words")
 
 
 def _one(task: HITLTask, home: str | None) -> HITLDecision | None:

@@ -34,6 +34,19 @@ def complete_call(ctx: click.Context, param: click.Parameter, incomplete: str) -
         return []
 
 
+def complete_backup(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The backups whose ids begin like this, the latest first."""
+    try:
+        from jackstay.config.paths import home
+        from jackstay.ward.backup import Backups
+
+        found = Backups(home(ctx.params.get("home"))).list()
+        kept = [one for one in found if one.id.startswith(incomplete)][:_MOST]
+        return [CompletionItem(one.id, help=f"{one.session}: {one.why}") for one in kept]
+    except Exception:  # as above
+        return []
+
+
 def _store(ctx: click.Context) -> "SessionStore":
     from jackstay.cli.stored import open_store
 
@@ -49,6 +62,8 @@ def completion(shell: str) -> None:
     bash:  eval "$(jackstay completion bash)"            in ~/.bashrc
     zsh:   eval "$(jackstay completion zsh)"             in ~/.zshrc
     fish:  jackstay completion fish > ~/.config/fish/completions/jackstay.fish
+
+    Commands, options, sessions, waiting calls and backups complete.
     """
     from jackstay.cli.main import group
 

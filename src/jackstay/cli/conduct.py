@@ -8,15 +8,17 @@ from contextlib import contextmanager, suppress
 
 import anyio
 
-from jackstay.cli.ask import ask_about, is_interactive
+from jackstay.cli.ask import PlanAnswer, ask_about, ask_about_plan, is_interactive
 from jackstay.cli.main import CANCELLED
+from jackstay.cli.override import PLAN_APPROVED, written_down
 from jackstay.cli.plain import command_line
 from jackstay.cli.screen import JsonLines, Output, Screen
 from jackstay.cli.setup import Setup
-from jackstay.cli.waiting import waiting_note
-from jackstay.core.errors import AlreadyDecided
+from jackstay.cli.waiting import plan_note, waiting_note
+from jackstay.core.errors import AlreadyDecided, CallChanged, CallClosed, TooLate
 from jackstay.core.events import Event, Outcome, RunEndEvent
 from jackstay.core.state import RunState
+from jackstay.runtime.commands import approve_plan, plan_of, plan_waits
 from jackstay.runtime.hitl import HITL
 from jackstay.runtime.session import AgentSession
 from jackstay.runtime.stream import RunStream
@@ -24,6 +26,7 @@ from jackstay.runtime.stream import RunStream
 EXIT_CODES: dict[Outcome, int] = {
     "answered": 0, "failed": 1, "pending": 3, "limit": 4, "stopped": 4, "rejected": 5, "cancelled": CANCELLED,
 }  # fmt: skip
+WAITING = EXIT_CODES["pending"]  # also for a plan: the answer is there, its approval is not
 _STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 TICK_S = 0.5
 
@@ -46,10 +49,11 @@ class Request:
     async def _carry_out(self, prompt: str | None) -> int:
         try:
             outcome = await self._stream(prompt)
-            while outcome == "pending" and not self._as_json and is_interactive():
-                if not self._decided_here():
+            while not self._as_json and is_interactive():
+                answer = self._answered_here(outcome)
+                if answer is None:
                     break
-                outcome = await self._stream(None)
+                outcome = await self._stream(answer.words)
             return self._leave(outcome)
         finally:
             await self._setup.engine.close()
@@ -99,18 +103,37 @@ class Request:
             self._broken = True  # nobody reads any more: suspend, so that nothing is lost
             stopped.set()
 
-    def _decided_here(self) -> bool:
-        """Ask about all that waits; True when everything is decided."""
+    def _answered_here(self, outcome: Outcome) -> PlanAnswer | None:
+        """Ask about what waits, calls or a plan; how to go on, None where the person leaves it for later."""
+        if outcome == "pending":
+            return PlanAnswer() if self._calls_decided() else None
+        return self._plan_answered() if plan_waits(self._session) else None
+
+    def _plan_answered(self) -> PlanAnswer | None:
+        self._out.pause()
+        state = self._head()
+        try:
+            answer = ask_about_plan()
+        except KeyboardInterrupt:
+            return None
+        if answer is not None and answer.words is None and state is not None:
+            approve_plan(self._session)
+            written_down(self._home, state, PLAN_APPROVED)
+        return answer
+
+    def _calls_decided(self) -> bool:
         self._out.pause()
         tasks = HITL.get_pending_tasks(self._session)
         try:
             decisions = ask_about(tasks, self._home)
         except KeyboardInterrupt:
             return False
-        for call_id, decision in decisions.items():
+        for task in tasks:
+            if task.call_id not in decisions:
+                continue
             try:
-                HITL.submit(self._session, call_id, decision)
-            except AlreadyDecided as problem:  # somebody else was faster; theirs is carried out
+                HITL.submit(self._session, task, decisions[task.call_id])
+            except (AlreadyDecided, CallClosed, CallChanged, TooLate) as problem:  # theirs is carried out
                 self._out.warn(str(problem))
         return len(decisions) == len(tasks)
 
@@ -128,6 +151,10 @@ class Request:
         elif state is not None and state.outcome is None and state.run_id:
             resume = command_line("resume", session_id, home=self._home)
             self._out.note(f"suspended; nothing is lost. Go on with: {resume}")
+        elif plan_waits(self._session):
+            plan = plan_of(self._session.state)
+            self._out.note(plan_note(session_id, plan, self._home))
+            return WAITING
         elif not self._as_json:
             self._out.warn(f"session {session_id}")
         return EXIT_CODES[outcome]

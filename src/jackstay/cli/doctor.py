@@ -41,7 +41,18 @@ Check = Callable[[Path, bool], Iterator[Finding]]  # (home, repair)
 @home_option
 @json_option
 def doctor(repair: bool, home: str | None, as_json: bool) -> int:
-    """Check this installation and its store. Exits 1 when something is wrong."""
+    """Check this installation: store, audit, backups, settings, model, sandbox, discipline, skills.
+
+    Each line says what was found; under a problem stands what mends it. Looking changes nothing.
+
+    \b
+    Examples:
+      jackstay doctor
+      jackstay doctor --repair
+      jackstay doctor --json
+
+    Exits 0 when all is sound (warnings included), 1 when something is wrong.
+    """
     path = home_path(home)
     paint = Paint(sys.stdout)
     worst = 0
@@ -139,6 +150,65 @@ def _model(home: Path, repair: bool) -> Iterator[Finding]:
         yield Finding("model", "ok", model.name)
 
 
+def _audit(home: Path, repair: bool) -> Iterator[Finding]:
+    """A decision that cannot be written down stops a strict run."""
+    from jackstay.ward.audit import Audit
+
+    record = home / "audit" / "gates.jsonl"
+    if not _is_writable(record.parent) or (record.exists() and not os.access(record, os.W_OK)):
+        yield Finding("audit", "problem", f"{record} cannot be written", f"chmod -R u+rwX {record.parent}")
+        return
+    summary = Audit(home).summary(recent=0)
+    if summary.unreadable:
+        text = f"{summary.unreadable} lines of {record} cannot be read"
+        yield Finding("audit", "warning", text, "torn, or written by something else; the rest counts")
+    yield Finding("audit", "ok", f"{summary.total} decisions are recorded")
+
+
+def _backups(home: Path, repair: bool) -> Iterator[Finding]:
+    """A file that cannot be backed up is not written in a strict run."""
+    from jackstay.ward.backup import Backups
+
+    places = [home / "backups" / name for name in ("objects", "records")]
+    wrong = next((place for place in places if not _is_writable(place)), None)
+    if wrong is not None:
+        yield Finding("backups", "problem", f"{wrong} cannot be written", f"chmod -R u+rwX {home / 'backups'}")
+    else:
+        yield Finding("backups", "ok", f"{len(Backups(home).list())} are kept")
+
+
+def _is_writable(folder: Path) -> bool:
+    """Can files be put there, now or once it is made?"""
+    there = next(place for place in (folder, *folder.parents) if place.exists())
+    return there.is_dir() and os.access(there, os.W_OK | os.X_OK)
+
+
+def _discipline(home: Path, repair: bool) -> Iterator[Finding]:
+    from jackstay.policy.data import BUILT_IN, problems
+
+    wrong = problems(BUILT_IN)
+    for sentence in wrong:
+        yield Finding("discipline", "problem", sentence, "reinstall jackstay")
+    if not wrong:
+        languages = ", ".join(BUILT_IN.texts)
+        yield Finding("discipline", "ok", f"{len(BUILT_IN.items)} closing items, texts in {languages}")
+
+
+def _skills(home: Path, repair: bool) -> Iterator[Finding]:
+    from jackstay.policy.hints import ON_ENTRY
+    from jackstay.skills.catalog import Catalog, places
+
+    where = places(workspace=str(Path.cwd()), home=str(home), user=str(Path.home()))
+    found = Catalog(where).found
+    for problem in found.problems:
+        yield Finding("skills", "warning", problem, "mend the file, or move it away")
+    missing = set(ON_ENTRY.values()) - {one.path for one in found.skills}
+    if missing:
+        yield Finding("skills", "problem", f"missing: {', '.join(sorted(missing))}", "reinstall jackstay")
+    else:
+        yield Finding("skills", "ok", f"{len(found.skills)} found")
+
+
 def _sandbox(home: Path, repair: bool) -> Iterator[Finding]:
     from jackstay.sandbox.bwrap import Bubblewrap
 
@@ -169,4 +239,7 @@ def _hosts(home: Path, repair: bool) -> Iterator[Finding]:
         yield Finding("hosts", one.state, one.text, one.mend)
 
 
-CHECKS: tuple[Check, ...] = (_versions, _home, _store, _settings, _model, _sandbox, _extensions, _hosts)
+CHECKS: tuple[Check, ...] = (
+    _versions, _home, _store, _audit, _backups, _settings, _model, _sandbox, _discipline, _skills, _extensions,
+    _hosts,
+)  # fmt: skip

@@ -11,14 +11,26 @@ from jackstay.runtime.extensions import GROUP, installed
 
 @click.group()
 def extensions() -> None:
-    """Show the installed extensions."""
+    """Show the installed extensions.
+
+    \b
+    Example:
+      jackstay extensions list
+    """
 
 
-@extensions.command("list")
+@extensions.command("list", short_help="The extensions of the installed packages.")
 @home_option
 @json_option
 def list_extensions(home: str | None, as_json: bool) -> int:
-    """The extensions of the installed packages. Exits 1 when one of them cannot be loaded."""
+    """The extensions of the installed packages: name, package, and why one cannot be loaded.
+
+    \b
+    Example:
+      jackstay extensions list --json
+
+    Exits 0, or 1 when one of them cannot be loaded.
+    """
     found = list(installed())
     for one in found:
         if as_json:

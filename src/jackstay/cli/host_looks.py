@@ -1,4 +1,4 @@
-"""Is the guard inside Claude Code alive? Looked at from outside, by sending a forbidden call through its hook."""
+"""Is the guard inside Claude Code alive? Looked at by sending a forbidden call through its hook."""
 
 import subprocess
 import sys
@@ -30,7 +30,7 @@ def findings(home: Path, project: Path) -> Iterator[Looked]:
 
     held = False
     for scope in ("user", "project"):
-        place = place_of(scope, project)  # type: ignore[arg-type]  # the two literals of Scope
+        place = place_of(scope, project)
         if installed(home, place) is None:
             continue
         held = True

@@ -14,13 +14,17 @@ from jackstay._version import __version__
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("jackstay.cli.run:run", "Give an agent a task."),
     "resume": ("jackstay.cli.run:resume", "Go on with a suspended or interrupted run."),
-    "pending": ("jackstay.cli.approve:pending", "Show the calls that wait for a person."),
-    "approve": ("jackstay.cli.approve:approve", "Let waiting calls run."),
+    "pending": ("jackstay.cli.pending:pending", "Show the calls and plans that wait for a person."),
+    "approve": ("jackstay.cli.approve:approve", "Let waiting calls run, or approve a plan."),
     "reject": ("jackstay.cli.approve:reject", "Turn waiting calls down."),
     "skip": ("jackstay.cli.approve:skip", "Go on without running waiting calls."),
     "sessions": ("jackstay.cli.sessions:sessions", "List, show, export or delete what is stored."),
+    "phase": ("jackstay.cli.phase:phase", "Show or override the phase of a session."),
+    "audit": ("jackstay.cli.audit:audit", "Show which gates closed, when and on what."),
+    "backup": ("jackstay.cli.backup:backup", "Bring files back as they were before a change."),
     "policy": ("jackstay.cli.policy:policy", "Explain and test what calls are allowed."),
     "host": ("jackstay.cli.host:host", "Hold another agent (Claude Code) to the discipline."),
+    "lifecycle": ("jackstay.cli.lifecycle:lifecycle", "Show and sync the closing items of components."),
     "trust": ("jackstay.cli.trust:trust", "Let a project's settings widen what is allowed."),
     "extensions": ("jackstay.cli.extensions:extensions", "Show the installed extensions."),
     "doctor": ("jackstay.cli.doctor:doctor", "Check this installation and its store."),
@@ -71,8 +75,16 @@ class LazyGroup(click.Group):
 def group() -> None:
     """Hold an AI agent to a discipline that can be proved.
 
-    Exit codes: 0 answered, 1 failed, 2 usage or configuration, 3 waiting for approval, 4 limit reached,
-    5 rejected, 6 refused by policy, 130 cancelled.
+    \b
+    Examples:
+      jackstay demo                              watch what it does
+      jackstay run "find out why the tests fail and mend it"
+      jackstay pending                           see what waits for you
+      jackstay COMMAND --help                    what it takes, with examples
+
+    \b
+    Exit codes: 0 answered, 1 failed, 2 usage or configuration, 3 waiting for
+    approval, 4 limit reached, 5 rejected, 6 refused by policy, 130 cancelled.
     """
 
 

@@ -16,10 +16,18 @@ _ARGUMENT = {"bash": "command", "webfetch": "url", "ls": "path", "grep": "path",
 
 @click.group()
 def policy() -> None:
-    """Explain and test what calls are allowed."""
+    """Explain and test what calls are allowed.
+
+    \b
+    Examples:
+      jackstay policy check -- 'git -c core.pager=x log'
+      jackstay policy test .jackstay/config.toml
+    """
 
 
-@policy.command(context_settings={"ignore_unknown_options": True})
+@policy.command(
+    context_settings={"ignore_unknown_options": True}, short_help="What would be decided about a call, and why."
+)
 @click.option("--tool", default="bash", metavar="NAME", help="The tool that CMD is for (default: bash).")
 @click.option("--allow", multiple=True, metavar="RULE", help="As if this rule were given: bash(git push *).")
 @click.option("--deny", multiple=True, metavar="RULE", help="As if this rule were given.")
@@ -44,6 +52,13 @@ def check(ctx: click.Context, /, cmd: tuple[str, ...], **given: Any) -> None:
     """Say what would be decided about CMD: verdict, rule, effects, reason, and what would change it.
 
     CMD is a command for the shell (one word: its whole text), or the path or address that --tool would get.
+
+    \b
+    Examples:
+      jackstay policy check -- git push origin main
+      jackstay policy check --tool write -- ../notes.md
+      jackstay policy check --deny 'bash(git push *)' -- 'git push --force'
+
     Exits 0 when it would be allowed, 3 when a person would be asked, 6 when it would be denied.
     """
     from jackstay.core.messages import ToolCall
@@ -120,13 +135,18 @@ def _print(call: str, explained: Any) -> None:
         click.echo(f"  change   {shown(explained.change)}")
 
 
-@policy.command()
+@policy.command(short_help="Hold rules against their own examples.")
 @home_option
 @json_option
 @click.argument("files", metavar="[FILE]...", nargs=-1, type=click.Path())
 @click.pass_context
 def test(ctx: click.Context, files: tuple[str, ...], home: str | None, as_json: bool) -> None:
     """Hold the rules of FILE (default: your own and the project's) against their own examples.
+
+    \b
+    Examples:
+      jackstay policy test
+      jackstay policy test .jackstay/config.toml --json
 
     Exits 0 when all hold, 1 when one fails, 2 when a file cannot be read as rules.
     """

@@ -64,7 +64,21 @@ def run_options(command: F) -> F:
 )
 @run_options
 def run(prompt: str | None, session: str | None, as_json: bool, **said: Any) -> int:
-    """Give an agent a task. PROMPT is its text; - reads it from stdin."""
+    """Give an agent a task. PROMPT is its text; - reads it from stdin.
+
+    On a terminal you are asked where something waits for you. Elsewhere nothing blocks: what waits is printed
+    with the commands that decide it, and the exit code is 3.
+
+    \b
+    Examples:
+      jackstay run "find out why the tests fail and mend it"
+      jackstay run --session s-4f1c "go on, but keep the old name"
+      jackstay run --no-hitl --allow 'bash(pytest *)' --json - < task.txt
+
+    \b
+    Exit codes: 0 answered, 1 failed, 2 usage or configuration, 3 waiting for
+    approval (of calls or of a plan), 4 limit reached, 5 rejected, 130 cancelled.
+    """
     from jackstay.cli.conduct import Request
 
     text = _prompt(prompt)
@@ -78,7 +92,17 @@ def run(prompt: str | None, session: str | None, as_json: bool, **said: Any) -> 
 @session_argument
 @run_options
 def resume(session: str, as_json: bool, **said: Any) -> int:
-    """Go on with a suspended or interrupted run: same run id, same settings unless told otherwise."""
+    """Go on with a suspended or interrupted run: same run id, same settings unless told otherwise.
+
+    Also with a run whose plan was approved since. While something waits undecided no model is asked.
+
+    \b
+    Examples:
+      jackstay resume s-4f1c
+      jackstay resume s-4f1c --model anthropic:claude-sonnet --max-turns 40
+
+    Exit codes are those of `jackstay run`; a run that has ended gives its own again.
+    """
     from jackstay.cli.conduct import Request
 
     flags = Flags(**said)

@@ -13,6 +13,7 @@ from jackstay.core.messages import NO_USAGE, Usage
 from jackstay.core.phase import Phase
 from jackstay.core.state import RunState
 from jackstay.core.wire import encode
+from jackstay.policy.gates import GATES
 
 RESULT_LINES = 3
 
@@ -234,7 +235,8 @@ class Screen:
         cost = f" · ${self._spent.cost:.2f}" if self._spent.cost else ""
         waited = time.monotonic() - self._since
         heard = f" · {self._heard}" if self._heard else ""
-        text = f"{self._phase} · turn {self._turn} · {spent}{cost} · {self._doing} {waited:.0f} s{heard}"
+        now = f"{self._doing} {waited:.0f} s{heard}"
+        text = f"{_standing(self._phase)} · turn {self._turn} · {spent}{cost} · {now}"
         return clip(safe(text), get_terminal_size().columns - 1)
 
     def _clear(self) -> None:
@@ -248,6 +250,18 @@ class Screen:
         self._end_line()
         self._clear()
         self._doing = ""
+
+
+def _standing(phase: Phase) -> str:
+    """The phase, and the gate that holds in it."""
+    gate = GATES[phase]
+    return phase if gate.strength in ("none", "reminder") else f"{phase} [{gate.name} gate]"
+
+
+def gate_text(gate: str) -> str:
+    """Who refused: a gate of the discipline, or a rule."""
+    name = gate.removeprefix("gate:")
+    return f"the {name} gate" if name in _GATE_NAMES else shown(gate)
 
 
 def _call_text(tool: str, args: dict[str, object]) -> str:
@@ -274,7 +288,7 @@ def _measured(event: ev.ContextSizeEvent) -> str | None:
 _ASIDES: dict[str, Callable[[Any], str | None]] = {
     "warning": lambda event: f"warning: {safe(event.text)}",
     "error": lambda event: f"error: {safe(event.error.message)}",
-    "gate_blocked": lambda event: f"refused by {shown(event.gate)}: {safe(event.reason)}",
+    "gate_blocked": lambda event: f"refused by {gate_text(event.gate)}: {safe(event.reason)}",
     "hitl_decided": _decided,
     "loop_detected": lambda event: f"loop: {safe(event.text)}",
     "rule_added": lambda event: f"rule added: {shown(event.rule)}",
@@ -283,4 +297,5 @@ _ASIDES: dict[str, Callable[[Any], str | None]] = {
     "skill_loaded": lambda event: f"skill {shown(event.name)} loaded: {safe(event.why)}",
     "context_size": _measured,
 }
+_GATE_NAMES = frozenset(gate.name for gate in GATES.values())
 _SAID = {"approve": "approved", "reject": "rejected", "skip": "skipped"}

@@ -1,13 +1,14 @@
 """`jackstay sessions`: what is stored, in full, to take along, or to forget."""
 
-import re
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import click
 import msgspec
 
+from jackstay.cli.ages import AGE
 from jackstay.cli.main import FAILED
 from jackstay.cli.plain import clip, safe
 from jackstay.cli.screen import Paint
@@ -15,33 +16,47 @@ from jackstay.cli.stored import open_store
 from jackstay.cli.switches import home_option, json_option, session_argument
 from jackstay.cli.transcript import clock, transcript_lines
 from jackstay.core.errors import JackstayError, SessionBusy, UnknownSession
+from jackstay.core.phase import Phase
 from jackstay.core.wire import encode
 from jackstay.engine.ports import SessionInfo, SessionStore
 
-_UNITS = {"m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 OPEN = "open"  # under way, or interrupted
 
 
 @click.group()
 def sessions() -> None:
-    """List, show, export or delete what is stored."""
+    """List, show, export or delete what is stored.
+
+    \b
+    Examples:
+      jackstay sessions list --outcome pending
+      jackstay sessions show s-4f1c
+    """
 
 
-@sessions.command("list")
+@sessions.command("list", short_help="The sessions, the latest first.")
 @click.option(
     "--outcome",
     type=click.Choice([OPEN, "answered", "pending", "rejected", "limit", "failed", "cancelled", "stopped"]),
     help="Only sessions whose last run ended so; open: under way or interrupted.",
 )
-@click.option("--since", metavar="AGE", help="Only those used within AGE: 30m, 12h, 7d, 2w.")
+@click.option("--since", type=AGE, metavar="AGE", help="Only those used within AGE: 30m, 12h, 7d, 2w.")
 @click.option("--grep", metavar="TEXT", help="Only those whose id or first prompt has TEXT in it.")
 @click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many.")
 @home_option
 @json_option
-def list_sessions(limit: int, home: str | None, as_json: bool, **filters: str | None) -> None:
-    """The sessions, the latest first."""
+def list_sessions(limit: int, home: str | None, as_json: bool, **filters: Any) -> None:
+    """The sessions, the latest first: id, last use, outcome, phase, first prompt.
+
+    \b
+    Examples:
+      jackstay sessions list --since 7d --grep "failing test"
+      jackstay sessions list --outcome pending --json
+
+    Exits 0, also when there is none.
+    """
     wanted = Filter(**filters)
-    oldest = time.time() - _seconds(wanted.since) if wanted.since is not None else 0.0
+    oldest = time.time() - wanted.since if wanted.since is not None else 0.0
     stored = open_store(home).sessions(sys.maxsize)
     found = [one for one in stored if one.updated >= oldest and wanted.fits(one)][:limit]
     for one in found:
@@ -54,7 +69,7 @@ class Filter(msgspec.Struct, frozen=True):
     """Which sessions are asked for; None: whichever."""
 
     outcome: str | None = None
-    since: str | None = None
+    since: float | None = None
     grep: str | None = None
 
     def fits(self, one: SessionInfo) -> bool:
@@ -67,22 +82,24 @@ class Filter(msgspec.Struct, frozen=True):
 def _row(one: SessionInfo) -> str:
     waiting = f" ({one.waiting})" if one.outcome == "pending" else ""
     state = f"{one.outcome or OPEN}{waiting}"
-    return f"{one.session_id:<20} {clock(one.updated)}  {state:<12} {safe(clip(one.title, 60))}"
+    phase = f"{one.phase:<16} " if one.phase is not Phase.NO_TASK else f"{'':<17}"
+    return f"{one.session_id:<20} {clock(one.updated)}  {state:<12} {phase}{safe(clip(one.title, 60))}"
 
 
-def _seconds(text: str) -> float:
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([mhdw])", text.strip())
-    if found is None:
-        raise click.UsageError(f"--since {text!r} is no age: write 30m, 12h, 7d or 2w")
-    return float(found[1]) * _UNITS[found[2]]
-
-
-@sessions.command("show")
+@sessions.command("show", short_help="A session as it can be read.")
 @session_argument
 @home_option
 @json_option
 def show_session(session: str, home: str | None, as_json: bool) -> None:
-    """A session as it can be read; with --json its events, one per line."""
+    """A session as it can be read: words, calls, approvals, phases, gates. With --json its events.
+
+    \b
+    Examples:
+      jackstay sessions show s-4f1c
+      jackstay sessions show s-4f1c --json | grep '"type":"gate_blocked"'
+
+    Exits 0, or 1 when there is no such session.
+    """
     store = open_store(home)
     stored = store.load(session)
     if stored is None:
@@ -92,14 +109,15 @@ def show_session(session: str, home: str | None, as_json: bool) -> None:
             click.echo(encode(event))
         return
     state = stored.state
-    click.echo(f"session {session} · {state.outcome or OPEN} · {state.settings.get('workspace', '')}")
+    phase = f" · {state.policy.phase.phase}" if state.policy.mode != "off" else ""
+    click.echo(f"session {session} · {state.outcome or OPEN}{phase} · {state.settings.get('workspace', '')}")
     for loss in stored.dropped:
         click.echo(Paint(sys.stdout)("yellow", f"warning: {loss}"))
     for line in transcript_lines(state, store.events(session)):
         click.echo(line)
 
 
-@sessions.command("export")
+@sessions.command("export", short_help="A session as one JSON object.")
 @session_argument
 @click.option(
     "--output",
@@ -112,7 +130,14 @@ def show_session(session: str, home: str | None, as_json: bool) -> None:
 @home_option
 @json_option
 def export_session(session: str, output: str | None, force: bool, home: str | None, as_json: bool) -> None:
-    """A session as one JSON object: its head, messages and events. (--json changes nothing: it is JSON.)"""
+    """A session as one JSON object: its head, messages and events. (--json changes nothing: it is JSON.)
+
+    \b
+    Example:
+      jackstay sessions export s-4f1c --output s-4f1c.json
+
+    Exits 0, 1 when there is no such session, 2 when the file exists already.
+    """
     data = _exported(open_store(home), session)
     if output is None:
         click.echo(data)
@@ -137,13 +162,20 @@ def _exported(store: SessionStore, session: str) -> bytes:
     return encode(whole)
 
 
-@sessions.command("delete")
+@sessions.command("delete", short_help="Forget a session and everything of it.")
 @session_argument
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @home_option
 @json_option
 def delete_session(session: str, yes: bool, home: str | None, as_json: bool) -> int:
-    """Forget a session and everything of it."""
+    """Forget a session and everything of it. Backups and the audit record stay.
+
+    \b
+    Example:
+      jackstay sessions delete s-4f1c --yes
+
+    Exits 0 when it is gone, 1 when it is not there, is being run, or you said no.
+    """
     store = open_store(home)
     _refuse_while_it_runs(store, session)
     if not yes:

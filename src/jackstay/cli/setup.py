@@ -17,6 +17,7 @@ from jackstay.core.rules import PermissionRule
 from jackstay.core.state import RunState
 from jackstay.core.wire import convert
 from jackstay.engine.ports import Model, ModelRequest, Reply, Tell
+from jackstay.engine.stoploop import StopLoopInterceptor
 from jackstay.policy.permissions import parse_rule
 from jackstay.runtime.engine import HarnessEngine
 
@@ -135,6 +136,11 @@ def _engine_settings(config: Config, home: Path, workspace: Path) -> dict[str, A
         # The discipline is stored with the run; what it adds to the engine belongs here.
         "discipline": config.discipline or "off",
     }
+    if config.summary_model is not None:
+        named = msgspec.structs.replace(config, model=_lasting(config.summary_model))
+        settings["summary_model"] = choose_model(named, os.environ)
+    if config.loop_rungs is not None:
+        settings["stop_loop_interceptor"] = StopLoopInterceptor().set_rungs(*config.loop_rungs)
     said = {name: getattr(config, name) for name in _PASSED_ON if getattr(config, name) is not None}
     return settings | said
 

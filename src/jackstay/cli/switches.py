@@ -47,4 +47,4 @@ def session_argument(command: F) -> F:
 
 def calls_argument(command: F) -> F:
     """CALL_ID…"""
-    return click.argument("call_ids", metavar="CALL_ID...", nargs=-1, shell_complete=complete_call)(command)
+    return click.argument("call_ids", metavar="[CALL_ID]...", nargs=-1, shell_complete=complete_call)(command)

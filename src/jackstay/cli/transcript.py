@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterable, Iterator
 
 from jackstay.cli.plain import args_text, safe, shown
+from jackstay.cli.screen import gate_text
 from jackstay.cli.waiting import task_lines
 from jackstay.core import events as ev
 from jackstay.core.state import RunState
@@ -84,7 +85,7 @@ def _rest(event: ev.Event) -> Iterator[str]:
         case ev.PhaseChangedEvent():
             yield f"phase: {event.before} → {event.after} ({safe(event.why)})"
         case ev.GateBlockedEvent():
-            yield f"refused by {shown(event.gate)}: {shown(event.tool_name)}: {safe(event.reason)}"
+            yield f"refused by {gate_text(event.gate)}: {shown(event.tool_name)}: {safe(event.reason)}"
         case ev.RuleAddedEvent():
             yield f"rule added by {safe(event.by)}: {shown(event.rule)}"
         case ev.WarningEvent():

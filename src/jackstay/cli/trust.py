@@ -22,6 +22,14 @@ def trust(directory: str | None, remove: bool, listing: bool, home: str | None, 
     """Let the settings in DIR/.jackstay widen what is allowed there.
 
     Trust holds for the settings as they are now: a changed file has to be trusted again.
+
+    \b
+    Examples:
+      jackstay trust .
+      jackstay trust --list
+      jackstay trust --remove ~/work/old
+
+    Exits 0, or 2 when the settings cannot be read.
     """
     trusted = Trust(home_path(home))
     if listing:

@@ -55,6 +55,26 @@ def how_to_decide(session_id: str, tasks: Iterable[HITLTask], home: str | None) 
     ]
 
 
+def plan_lines(plan: str) -> list[str]:
+    """The plan in the agent's words, line by line."""
+    return ["a plan waits for approval:", *(f"  | {_row(row)}".rstrip() for row in plan.strip().split("\n"))]
+
+
+def how_to_approve(session_id: str, home: str | None) -> list[str]:
+    """The commands that approve a plan and go on, or talk about it."""
+    return [
+        f"approve: {command_line('approve', session_id, '--plan', home=home)}",
+        f"go on:   {command_line('resume', session_id, home=home)}",
+        f"or say:  {command_line('run', '--session', session_id, 'what should be different', home=home)}",
+    ]
+
+
+def plan_note(session_id: str, plan: str, home: str | None) -> str:
+    """All of it, for the end of a run that has put a plan."""
+    lines = [f"  {line}" for line in plan_lines(plan)]
+    return "\n".join([f"in session {session_id}:", *lines, *how_to_approve(session_id, home)])
+
+
 def waiting_note(session_id: str, tasks: Iterable[HITLTask], home: str | None) -> str:
     """All of it, for the end of a run that waits."""
     found = list(tasks)

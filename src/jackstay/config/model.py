@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from jackstay.core.phase import Mode
 from jackstay.core.rules import PermissionRule
 from jackstay.core.state import PermissionDefault
+from jackstay.policy.loops import RUNGS
 
 
 class ModelSettings(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -32,6 +33,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     model: str | None = None
+    summary_model: str | None = None
     tools: tuple[str, ...] | None = None
     disallowed_tools: tuple[str, ...] = ()
     hitl: bool | None = None
@@ -42,6 +44,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     max_seconds: float | None = None
     permission_default: PermissionDefault | None = None
     language: str | None = None
+    loop_rungs: tuple[str, ...] | None = None
     rules: tuple[PermissionRule, ...] = ()
     models: dict[str, ModelSettings] = {}
 
@@ -87,6 +90,10 @@ def _is_texts(value: Any) -> bool:
     return isinstance(value, list) and all(_is_text(entry) for entry in value)
 
 
+def _are_rungs(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(entry in RUNGS for entry in value)
+
+
 def _is_table(value: Any) -> bool:
     return isinstance(value, dict)
 
@@ -106,6 +113,7 @@ TEXTS = Key(_is_texts, 'a list of texts, like ["read", "bash"]')
 
 KEYS: Mapping[str, Key] = {
     "model": TEXT,
+    "summary_model": TEXT,
     "tools": TEXTS,
     "disallowed_tools": TEXTS,
     "hitl": Key(lambda value: isinstance(value, bool), "true or false"),
@@ -116,6 +124,7 @@ KEYS: Mapping[str, Key] = {
     "max_seconds": AMOUNT,
     "permission_default": _one_of("seed", "workspace"),
     "language": TEXT,
+    "loop_rungs": Key(_are_rungs, "a list of " + ", ".join(f'"{rung}"' for rung in RUNGS)),
     "rules": Key(lambda value: isinstance(value, list), "tables that begin with [[rules]]"),
     "models": Key(_is_table, "tables that begin with [models.NAME]"),
 }

@@ -37,8 +37,13 @@ def _more_tools(base: Any, wanted: Any) -> bool:
     return base is not None and not set(wanted) <= set(base)
 
 
+def _fewer_rungs(base: Any, wanted: Any) -> bool:
+    return base is not None and not set(base) <= set(wanted)
+
+
 _WIDENS: dict[str, Widens] = {
     "model": _always,  # a model's server sees everything that is read here
+    "summary_model": _always,
     "tools": _more_tools,
     "hitl": _switched_off,
     "discipline": _laxer(_STRICTNESS),
@@ -48,6 +53,7 @@ _WIDENS: dict[str, Widens] = {
     "max_seconds": _higher,
     "permission_default": _laxer(_DEFAULTS),
     "language": _never,
+    "loop_rungs": _fewer_rungs,
 }
 
 

@@ -29,8 +29,9 @@ class HITLTask(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     "always allow" would add. `digest` binds a decision to what was shown: tool, arguments, schema, directory,
     phase and policy. `indeterminate` marks a call that was started before a crash and may have run.
     `deadline` is until when (epoch seconds) an answer is expected and `on_deadline` what follows without one;
-    `escalated_to` is whom it is put to now, if not to anybody. `path` names the sessions between this one and
-    the call, outermost first, where the call is a subagent's; a call_id is unique only together with it.
+    `escalate_to` is whom it is put to then, `escalated_to` whom it is put to now, "" for anybody.
+    `path` names the sessions between this one and the call, outermost first, where the call is a subagent's;
+    a call_id is unique only together with it.
     """
 
     call_id: str
@@ -43,6 +44,7 @@ class HITLTask(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     indeterminate: bool = False
     deadline: float | None = None
     on_deadline: OnDeadline = "keep"
+    escalate_to: str = ""
     escalated_to: str = ""
     path: tuple[str, ...] = ()
 

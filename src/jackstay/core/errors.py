@@ -107,8 +107,8 @@ class CallChanged(JackstayError):
     def __init__(self, session_id: str, call_id: str, what: str) -> None:
         self.session_id, self.call_id, self.what = session_id, call_id, what
         super().__init__(
-            f"call {call_id!r} of session {session_id!r} is not what you were shown: {what} changed since; look "
-            "at what waits now and decide about that"
+            f"call {call_id!r} of session {session_id!r} is not what you were shown: {what} changed since; "
+            "look at what waits now and decide about that"
         )
 
 
@@ -118,8 +118,8 @@ class TooLate(JackstayError):
     def __init__(self, session_id: str, call_id: str, seconds: float) -> None:
         self.session_id, self.call_id, self.seconds = session_id, call_id, seconds
         super().__init__(
-            f"the time to answer about call {call_id!r} of session {session_id!r} ended {seconds:.0f} s ago: it "
-            "is denied; resume the session, and the model may ask again"
+            f"the time to answer about call {call_id!r} of session {session_id!r} ended {seconds:.0f} s ago: "
+            "it is denied; resume the session, and the model may ask again"
         )
 
 

@@ -82,12 +82,13 @@ class Summarised(msgspec.Struct, frozen=True, gc=False, tag="summarised"):
 
 
 class Observed(msgspec.Struct, frozen=True, gc=False, tag="observed"):
-    """A tool has returned. `call` is what really ran, where an interceptor rewrote the call."""
+    """A tool has returned. `call` and `facts` are of what really ran, where an interceptor rewrote the call."""
 
     at: float
     result: ToolResult
     took_s: float = 0.0
     call: ToolCall | None = None
+    facts: CallFacts | None = None
 
 
 class Judged(msgspec.Struct, frozen=True, gc=False, tag="judged"):

@@ -6,8 +6,9 @@ import msgspec
 class LoopWindow(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """What loop detection remembers: marks of the last calls and words, and how often it has spoken.
 
-    `marks` are of call and result, `errors` of tool and error text (empty where a call succeeded), both
-    oldest first; `words` are of replies without calls. `found` counts detections and chooses the rung.
+    `marks` are of call and result, `errors` of tool and error text (empty where a call succeeded, no entries
+    at all while every call did), both oldest first; `words` are of replies without calls. `found` counts
+    detections and chooses the rung.
     """
 
     marks: tuple[str, ...] = ()

@@ -66,7 +66,9 @@ def judge(
 
 
 def _blocked(call: ToolCall, facts: CallFacts, text: str, *, gate: str, why: str) -> BatchCall:
-    return BatchCall(call, facts, refusal=_refused(call, text), gate=gate.removeprefix("gate:"), why=why)
+    return BatchCall(
+        call, facts, refusal=_refused(call, text), gate=gate.removeprefix("gate:"), why=redact(why)
+    )
 
 
 def _broken(call: ToolCall, facts: CallFacts) -> str | None:
@@ -84,8 +86,9 @@ def _refused(call: ToolCall, text: str) -> ToolResult:
 
 
 def _task(draft: Draft, call: ToolCall, facts: CallFacts, ask: Ask, waiting: Waiting) -> HITLTask:
+    comment = redact(discipline.with_plan(ask, draft.state.transcript))
     task = HITLTask(
-        call.call_id, call.tool, snapshot(call.args), redact(ask.reason), ask.always_rule, draft.at, facts.digest
+        call.call_id, call.tool, snapshot(call.args), comment, ask.always_rule, draft.at, facts.digest
     )
     return due(task, waiting)
 
@@ -94,7 +97,8 @@ def due(task: HITLTask, waiting: Waiting) -> HITLTask:
     """The task with its deadline, counted from when it is asked."""
     if waiting.deadline_s is None:
         return task
-    return replace(task, deadline=task.asked_at + waiting.deadline_s, on_deadline=waiting.action)
+    deadline, to = task.asked_at + waiting.deadline_s, waiting.escalate_to
+    return replace(task, deadline=deadline, on_deadline=waiting.action, escalate_to=to)
 
 
 # -- suspending --------------------------------------------------------------------------------------------
@@ -216,7 +220,9 @@ def _refuse(draft: Draft, item: BatchCall, result: ToolResult) -> BatchCall:
     if item.gate is not None:
         draft.tell(GateBlockedEvent, item.gate, call.tool, item.why or result.text)
     draft.tell(ToolCallStartEvent, call.call_id, call.tool, snapshot(call.args))
-    return finish(draft, item, result, 0.0)
+    done = finish(draft, item, result, 0.0)
+    discipline.may_have_run(draft, call, item.facts, result)
+    return done
 
 
 def finish(draft: Draft, item: BatchCall, result: ToolResult, took_s: float) -> BatchCall:
@@ -258,7 +264,7 @@ def observed(draft: Draft, seen: Observed, bounds: RunBounds) -> bool:
         return False
     item = calls[index]
     if seen.call is not None:
-        item = replace(item, call=seen.call)
+        item = replace(item, call=seen.call, facts=seen.facts or item.facts)
         amend_call(draft, seen.call)
     result, outcome = discipline.observe(draft, item.call, item.facts, _with_comment(item, seen.result), bounds)
     calls[index] = finish(draft, item, result, seen.took_s)
@@ -337,7 +343,9 @@ def give_up(
         if item.result is not None:
             continue
         if item.status == "started":
-            calls[index] = finish(draft, item, _broken_off(call_id, text, stopped), 0.0)
+            said = _broken_off(call_id, text, stopped)
+            calls[index] = finish(draft, item, said, 0.0)
+            discipline.may_have_run(draft, item.call, item.facts, said)
         elif stopped is None or not stopped.resumable:
             result = ToolResult(call_id, texts.not_run(text), is_error=True, executed=False)
             calls[index] = replace(item, status="finished", result=result)

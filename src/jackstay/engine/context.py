@@ -102,8 +102,8 @@ def ask_again(draft: Draft) -> None:
 
 def learnt(state: RunState, usage: Usage, bounds: RunBounds) -> Memory:
     """What the provider counted corrects the estimate. `state` is that of the request, without the reply."""
-    memory, counted = _memory(state, bounds), usage.input_tokens
-    if bounds.compression is None or not (counted or memory.calibration.real):
+    memory, params, counted = _memory(state, bounds), bounds.compression, usage.input_tokens
+    if params is None or not params.enabled or not (counted or memory.calibration.real):
         return memory
     raw = measured(state.transcript).tokens + bounds.overhead
     return replace(memory, calibration=memory.calibration.learn(counted, raw, len(state.transcript)))

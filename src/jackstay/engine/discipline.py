@@ -5,6 +5,7 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
+from jackstay.core.decision import Ask
 from jackstay.core.events import (
     AnchorSetEvent,
     GateBlockedEvent,
@@ -17,10 +18,11 @@ from jackstay.core.facts import CallFacts
 from jackstay.core.inputs import Command
 from jackstay.core.messages import Part, Text, ToolCall, ToolResult
 from jackstay.core.phase import Phase
+from jackstay.core.transcript import Transcript
 from jackstay.engine.bounds import RunBounds
 from jackstay.engine.draft import Draft
 from jackstay.policy import anchor, discipline, sessions
-from jackstay.policy.gates import ANCHOR_SET, CLOSURE_CHECK, SET_PHASE
+from jackstay.policy.gates import ANCHOR_SET, CLOSURE_CHECK, GATES, SET_PHASE
 from jackstay.policy.happenings import (
     AnchorMoved,
     Blocked,
@@ -32,12 +34,14 @@ from jackstay.policy.happenings import (
     SkillWanted,
     Warned,
 )
+from jackstay.policy.markers import Marker, markers
 from jackstay.policy.moves import Outcome, with_notice
 from jackstay.policy.own_tools import Answered, anchor_set, closure_check, set_phase
 from jackstay.policy.phases import open_items
 
 OWN_TOOLS = frozenset({SET_PHASE, CLOSURE_CHECK, ANCHOR_SET})
 MOST_NUDGES = 2
+MOST_OF_PLAN = 2000  # characters of a plan shown beside a call
 
 
 def begin(draft: Draft, parts: Iterable[Part], commands: Iterable[Command], bounds: RunBounds) -> None:
@@ -56,11 +60,26 @@ def obey(draft: Draft, commands: Iterable[Command], bounds: RunBounds) -> None:
     for command in commands:
         policy = draft.state.policy
         if command.name == "approve_plan":
-            _take(draft, sessions.approve_plan(policy, by=command.by, data=bounds.data))
+            _approve_plan(draft, command, bounds)
         elif command.name == "force_phase":
             phase = Phase(command.detail["phase"])
             reason = str(command.detail.get("reason", ""))
             _take(draft, sessions.force_phase(policy, phase, reason, by=command.by, data=bounds.data))
+
+
+def _approve_plan(draft: Draft, command: Command, bounds: RunBounds) -> None:
+    """A person approved the plan as it stood at event number `seq`; what came later they have not seen."""
+    policy = draft.state.policy
+    if command.detail.get("seq", draft.state.seq) != draft.state.seq:
+        draft.tell(
+            WarningEvent, f"the plan has moved on since {command.by} approved it: it waits for approval again"
+        )
+        return
+    approved = sessions.approve_plan(policy, by=command.by, data=bounds.data)
+    _take(draft, approved)
+    comment = str(command.detail.get("comment") or "")
+    if comment and approved.state.phase.phase is Phase.EXECUTING:
+        _take(draft, discipline.hear(draft.state.policy, comment, by=command.by, data=bounds.data))
 
 
 def read_markers(draft: Draft, text: str, bounds: RunBounds) -> None:
@@ -70,7 +89,10 @@ def read_markers(draft: Draft, text: str, bounds: RunBounds) -> None:
 
 
 def guide(draft: Draft, bounds: RunBounds) -> tuple[str, ...]:
-    """What the model reads with its next turn and nobody stores: anchor, wanted skills, phase guidance."""
+    """What the model reads with its next turn and nobody stores: anchor, wanted skills, phase guidance.
+
+    It counts as said once the model has answered (`delivered`): a crash or a failed request loses none of it.
+    """
     policy = draft.state.policy
     if policy.mode == "off":
         return ()
@@ -84,9 +106,18 @@ def guide(draft: Draft, bounds: RunBounds) -> tuple[str, ...]:
     said = discipline.guidance(policy, data=bounds.data)
     if said is not None:
         notes.append(said)
-        draft.set(policy=discipline.told(policy, data=bounds.data))
         draft.tell(GuidanceEvent, policy.phase.phase, said)
     return tuple(notes)
+
+
+def delivered(draft: Draft, bounds: RunBounds) -> None:
+    """The model has answered: what it was told with the request is not said again."""
+    policy = draft.state.policy
+    if policy.mode == "off":
+        return
+    for name in policy.phase.wanted:
+        policy = discipline.loaded(policy, name)
+    draft.set(policy=discipline.told(policy, data=bounds.data))
 
 
 def _skill(draft: Draft, name: str, bounds: RunBounds) -> list[str]:
@@ -96,7 +127,6 @@ def _skill(draft: Draft, name: str, bounds: RunBounds) -> list[str]:
         _take(draft, discipline.not_installed(draft.state.policy, name, data=bounds.data))
         return []
     draft.tell(SkillLoadedEvent, name, f"phase {draft.state.policy.phase.phase}")
-    draft.set(policy=discipline.loaded(draft.state.policy, name))
     return [f"Skill {name}:\n{text}"]
 
 
@@ -119,6 +149,17 @@ def take_up(draft: Draft, call: ToolCall, facts: CallFacts, bounds: RunBounds) -
         _take(draft, Outcome(weighed.state, weighed.happenings))
 
 
+def with_plan(ask: Ask, transcript: Transcript) -> str:
+    """Why a person is asked; where a plan waits for approval, with the plan beside it."""
+    if ask.rule != f"gate:{GATES[Phase.PLANNING].name}":
+        return ask.reason
+    for position in range(len(transcript) - 1, -1, -1):
+        message = transcript[position]
+        if message.role == "assistant" and Marker.PLAN in markers(message.text):
+            return f"{ask.reason}\nThe plan:\n{message.text.strip()[:MOST_OF_PLAN]}"
+    return ask.reason
+
+
 def observe(
     draft: Draft, call: ToolCall, facts: CallFacts, result: ToolResult, bounds: RunBounds
 ) -> tuple[ToolResult, Outcome | None]:
@@ -133,6 +174,12 @@ def observe(
         result = replace(result, text="\n\n".join([result.text, *reminders]))
     said = tuple(one for one in outcome.happenings if not isinstance(one, Reminded))
     return result, Outcome(outcome.state, said)
+
+
+def may_have_run(draft: Draft, call: ToolCall, facts: CallFacts, result: ToolResult) -> None:
+    """Keep what a call may have done that was broken off, by a cancel or a crash; it moves nothing."""
+    if result.executed is not False:
+        _take(draft, discipline.observe(draft.state.policy, call, facts, replace(result, is_error=True)))
 
 
 def tell(draft: Draft, outcome: Outcome | None) -> None:

@@ -8,6 +8,7 @@ from jackstay.core.decision import ALLOW, Ask, Decision
 from jackstay.core.messages import JsonObject, ToolCall
 from jackstay.engine.interceptors import Interceptor, ReActTrace
 from jackstay.engine.ports import HITLStrategy
+from jackstay.policy.secrets import redact
 
 OnApproved = Callable[[str, JsonObject], Any]
 SENSITIVE = "this tool is sensitive and needs a person's confirmation"
@@ -75,7 +76,7 @@ class HITLInterceptor(Interceptor):
         return self
 
     async def judge(self, trace: ReActTrace, call: ToolCall) -> Decision:
-        """The strategy's answer about this call. A strategy that raises asks: it fails closed."""
+        """The strategy's answer about this call, without secrets. One that raises asks: it fails closed."""
         strategy = self._strategies.get(call.tool)
         if strategy is None:
             return ALLOW
@@ -85,7 +86,7 @@ class HITLInterceptor(Interceptor):
             if inspect.isawaitable(reason):
                 reason = await reason
         except Exception as problem:
-            return Ask(f"its approval strategy failed: {problem!r}", rule)
+            return Ask(redact(f"its approval strategy failed: {problem!r}"), rule)
         if not reason:
             return ALLOW
-        return Ask(str(reason), rule)
+        return Ask(redact(str(reason)), rule)

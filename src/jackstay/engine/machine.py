@@ -90,6 +90,7 @@ def _replied(draft: Draft, reply: Replied, bounds: RunBounds) -> None:
     )  # fmt: skip
     draft.say(message)
     draft.tell(ReasonEndEvent, state.turn, text, calls, reply.usage)
+    discipline.delivered(draft, bounds)
     discipline.read_markers(draft, text, bounds)
     if state.closing_turn:
         if calls:

@@ -7,8 +7,9 @@ from msgspec.structs import replace
 from jackstay.core.approvals import HITLDecision, HITLTask
 from jackstay.core.events import HITLDecidedEvent, RuleAddedEvent, RunStartEvent
 from jackstay.core.facts import CallFacts
-from jackstay.core.inputs import Cancelled, Resumed
-from jackstay.core.messages import ToolCall, ToolResult, snapshot
+from jackstay.core.inputs import Cancelled, Command, Resumed
+from jackstay.core.messages import ToolCall, ToolResult, note, snapshot
+from jackstay.core.phase import Phase
 from jackstay.core.state import Batch, BatchCall, RunState
 from jackstay.engine import acting, discipline, stopping, texts, turns
 from jackstay.engine.bounds import RunBounds
@@ -36,16 +37,17 @@ def resume(draft: Draft, resumed: Resumed, bounds: RunBounds) -> Step:
     state = draft.state
     draft.tell(RunStartEvent, True)
     if state.outcome is not None and not state.is_pending:
-        draft.tell_end(state.outcome, state.text, error=state.error)
-        return draft.unstored()
+        return _after_the_end(draft, resumed, bounds)
     order = stopping.ordered(resumed.commands, state.run_id)
     if order is not None:
         stopping.cancel(draft, Cancelled(draft.at, order.by))
         return draft.step()
-    discipline.obey(draft, resumed.commands, bounds)
+    approval = _obey(draft, resumed, bounds)
     if state.batch is None:
         turn = state.turn - 1 if state.reasoning else state.turn
         draft.set(turn=turn, reasoning=False, overflows=0, overflow_limit=None, notes=())
+        if approval is not None:
+            draft.say(note("approval", texts.plan_approved(approval)))
         turns.next_turn(draft, bounds)
         return draft.step()
     facts = {
@@ -59,6 +61,29 @@ def resume(draft: Draft, resumed: Resumed, bounds: RunBounds) -> Step:
     else:
         _carry_on(draft, batch, bounds)
     return draft.step()
+
+
+def _after_the_end(draft: Draft, resumed: Resumed, bounds: RunBounds) -> Step:
+    """A run that has ended stays as it is, unless its last word was a plan that a person has approved since."""
+    state = draft.state
+    commanded = any(one.name != stopping.CANCEL for one in resumed.commands)
+    approval = _obey(draft, resumed, bounds) if commanded else None
+    if approval is None:
+        draft.tell_end(state.outcome or "answered", state.text, error=state.error)
+        return draft.step() if commanded else draft.unstored()
+    draft.set(outcome=None, text="", error=None, nudges=0, closing_turn=False)
+    draft.say(note("approval", texts.plan_approved(approval)))
+    turns.next_turn(draft, bounds)
+    return draft.step()
+
+
+def _obey(draft: Draft, resumed: Resumed, bounds: RunBounds) -> Command | None:
+    """Do what a person commanded; the approval of the plan that waited, when one took effect."""
+    before = draft.state.policy.phase.phase
+    discipline.obey(draft, resumed.commands, bounds)
+    if before is not Phase.PLANNING or draft.state.policy.phase.phase is not Phase.EXECUTING:
+        return None
+    return next((one for one in resumed.commands if one.name == "approve_plan"), None)
 
 
 Fresh = dict[str, tuple[ToolCall, CallFacts]]
@@ -75,7 +100,7 @@ def _decided(
             if item.status == "started":
                 item = _after_crash(draft, item, fact, bounds)
             if item.task is not None:
-                item, said = _in_time(draft, item, decisions.get(item.call.call_id), bounds)
+                item, said = _in_time(draft, item, decisions.get(item.call.call_id))
                 item = _under_decision(draft, item, said, (call, fact), bounds)
             elif item.refusal is None and item.result is None:
                 item = acting.judge(draft, call, fact, bounds)
@@ -99,9 +124,7 @@ def _after_crash(draft: Draft, item: BatchCall, fact: CallFacts, bounds: RunBoun
     return replace(item, status="reserved", task=task, decision=None, announced=False)
 
 
-def _in_time(
-    draft: Draft, item: BatchCall, said: HITLDecision | None, bounds: RunBounds
-) -> tuple[BatchCall, HITLDecision | None]:
+def _in_time(draft: Draft, item: BatchCall, said: HITLDecision | None) -> tuple[BatchCall, HITLDecision | None]:
     """The waiting call and the answer about it, once its deadline is looked at."""
     task = item.task
     if item.decision is not None or task is None or task.deadline is None or draft.at <= task.deadline:
@@ -115,8 +138,8 @@ def _in_time(
             return item, HITLDecision("reject", go_on=True, by="the deadline", at=draft.at, expired=True)
         case "escalate":
             comment = texts.escalated(task.comment, task.deadline - task.asked_at)
-            to = bounds.waiting.escalate_to
-            return replace(item, task=replace(task, comment=comment, deadline=None, escalated_to=to)), said
+            task = replace(task, comment=comment, deadline=None, escalated_to=task.escalate_to)
+            return replace(item, task=task), said
         case _:
             assert_never(task.on_deadline)
 

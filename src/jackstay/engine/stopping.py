@@ -34,6 +34,8 @@ def cancel(draft: Draft, cancelled: Cancelled) -> None:
     if state.batch is not None:
         acting.give_up(draft, state.batch, text, stopped=cancelled)
     if cancelled.resumable:
+        if state.reasoning:  # its end was told: the turn is asked for anew when the run goes on
+            draft.set(turn=state.turn - 1, reasoning=False)
         draft.tell_end("cancelled", text)
     else:
         draft.end("cancelled", text)

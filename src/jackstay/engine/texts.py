@@ -3,6 +3,7 @@
 from jackstay.core.approvals import HITLDecision, HITLTask
 from jackstay.core.decision import Ask, Deny
 from jackstay.core.errors import ErrorInfo
+from jackstay.core.inputs import Command
 from jackstay.core.messages import ToolCall
 from jackstay.policy.permissions import permitting_flag
 
@@ -16,6 +17,10 @@ EXPIRED = (
 )
 CHANGES = ("its arguments", "the tool's schema", "the working directory", "the permission rules", "the phase")
 REJECTED_RUN = "A person rejected the call, and the run ended there."
+STANDS_FOR_SECRET = (
+    "Not run: the arguments hold a [redacted:…] mark. It stands for a secret that was taken out of what you "
+    "read, and would be written in its place. Change the lines around it only, or leave this to the user."
+)
 SUM_UP = (
     "This run has reached its limit and no tool can be used any more. Sum up for the user: what was done, "
     "what was found, what is left and how to go on."
@@ -29,6 +34,13 @@ MAY_HAVE_RUN = (
     "The harness was stopped while this call was running: it may have run wholly, partly or not at all. "
     f"It was not repeated. {LOOK}"
 )
+
+
+def plan_approved(command: Command) -> str:
+    """What the model reads of an approval that came as a command, not as a message."""
+    comment = command.detail.get("comment")
+    said = f" They say: {comment}" if comment else ""
+    return f"Your user ({command.by}) approves the plan: go ahead with it.{said}"
 
 
 def unreadable(call: ToolCall) -> str:

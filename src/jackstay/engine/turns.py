@@ -11,6 +11,8 @@ from jackstay.engine import context, discipline, texts
 from jackstay.engine.bounds import RunBounds
 from jackstay.engine.draft import Draft
 
+UNIQUE_CHARS = 9  # the shortest id that providers draw at random
+
 
 def next_turn(draft: Draft, bounds: RunBounds) -> None:
     """Ask the model once more; when the budget is spent, for the last time and without tools."""
@@ -54,14 +56,19 @@ def spent_means(state: RunState, bounds: RunBounds) -> str | None:
 
 
 def name_calls(state: RunState, message: Message) -> Message:
-    """The message with call ids that are well-formed and new to this session; providers repeat or omit them."""
+    """The message with call ids that are well-formed and new to this session; providers repeat or omit them.
+
+    Once calls have left the context, a short id (a provider that counts) may be that of one of them: what the
+    session stored under it must stay the old call's.
+    """
     seen: set[str] = set()
     renamed: dict[int, str] = {}
     for index, part in enumerate(message.parts):
         if not isinstance(part, ToolCall):
             continue
         name = part.call_id
-        if not is_call_id(name) or name in seen or state.transcript.call(name) is not None:
+        forgotten = bool(state.view) and len(name) < UNIQUE_CHARS
+        if not is_call_id(name) or name in seen or forgotten or state.transcript.call(name) is not None:
             name = renamed[index] = _fresh(state, seen, len(seen) + 1)
         seen.add(name)
     if not renamed:
@@ -75,7 +82,7 @@ def name_calls(state: RunState, message: Message) -> Message:
 
 
 def _fresh(state: RunState, seen: set[str], offset: int) -> str:
-    number = state.calls_made + offset
-    while (name := f"call_{number}") in seen or state.transcript.call(name) is not None:
+    number, mark = state.calls_made + offset, "-" if state.view else "_"
+    while (name := f"call{mark}{number}") in seen or state.transcript.call(name) is not None:
         number += 1
     return name

@@ -197,11 +197,12 @@ def _after(it: Moment) -> Reply:
     after = it.judge.after_call(it.session, call, is_error=failed)
     if failed:
         return _context("PostToolUseFailure", after.text)
-    reply = _context("PostToolUse", _joined(after.answer or "", after.text))
-    if after.answer is None or reply.output is None:
+    reply = _context("PostToolUse", after.text)
+    if after.answer is None:
         return reply
+    said = reply.output["hookSpecificOutput"] if reply.output else {"hookEventName": "PostToolUse"}
     block = [{"type": "text", "text": after.answer}]
-    return Reply({"hookSpecificOutput": {**reply.output["hookSpecificOutput"], "updatedMCPToolOutput": block}})
+    return Reply({"hookSpecificOutput": {**said, "updatedMCPToolOutput": block}})
 
 
 def _stop(it: Moment) -> Reply:

@@ -49,6 +49,8 @@ def clean(text: str, limit: int = MAX_VALUE) -> str:
     line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
     while _DELIMITER.search(line):
         line = " ".join(_DELIMITER.sub("", line).split())
+    if "=" in line:  # what is a secret on a line of its own is one behind other words as well
+        line = " ".join(redact(word) if "=" in word else word for word in line.split(" "))
     line = redact(line)
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
@@ -58,6 +60,7 @@ def put(anchor: Anchor, key: str, value: str) -> tuple[Anchor, tuple[AnchorMoved
     The oldest fact goes when there are too many.
     """
     key, value = clean(key, MAX_KEY), clean(value)
+    value = redact(f"{key}={value}").removeprefix(f"{key}=") if value else value  # judged with its name
     if not key:
         return anchor, ()
     if key in ("mission", "task"):

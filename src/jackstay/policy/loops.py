@@ -98,11 +98,11 @@ def notice(
     if not params.enabled or not calls:
         return window, None
     marks = tuple(call_mark(one, exact=_waits(one, params)) for one in calls)
-    errors = tuple(error_mark(one) if one.is_error else "" for one in calls)
+    errors = [error_mark(one) if one.is_error else "" for one in calls]
     grown = replace(
         window,
         marks=_with_progress(window.marks, calls, marks, params)[-params.kept :],
-        errors=(*window.errors, *errors)[-params.kept :],
+        errors=_with_errors(window, errors)[-params.kept :],
         words=(),
     )
     seen = (
@@ -198,6 +198,13 @@ def _with_progress(
         new = call.tool in params.editing and not call.is_error
         made.append(_PROGRESS + mark if new and mark not in map(_plain, made) else mark)
     return tuple(made)
+
+
+def _with_errors(window: LoopWindow, errors: Sequence[str]) -> tuple[str, ...]:
+    """One entry for each mark; nothing at all while no call has failed."""
+    if not window.errors and not any(errors):
+        return ()
+    return (*(window.errors or ("",) * len(window.marks)), *errors)
 
 
 def _plain(mark: str) -> str:

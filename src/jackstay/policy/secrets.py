@@ -55,6 +55,19 @@ def redact(text: str) -> str:
     return "".join([*pieces, text[done:]])
 
 
+def is_marked(text: str) -> bool:
+    """Does it hold a mark that `redact` has left, of a kind that the table knows?"""
+    return any(found in _names() for found in _MARK.findall(text))
+
+
+_MARK = re.compile(r"\[redacted:([a-z0-9-]+)\]")
+
+
+@lru_cache(maxsize=1)
+def _names() -> frozenset[str]:
+    return frozenset(kind.name for kind in KINDS)
+
+
 def entropy(text: str) -> float:
     """Shannon entropy of the characters in bits each."""
     if not text:
@@ -94,15 +107,25 @@ def _ready() -> tuple[_Ready, ...]:
     )
 
 
+@lru_cache(maxsize=1)
+def _words() -> tuple[str, ...]:
+    return tuple(dict.fromkeys(word for ready in _ready() for word in ready.keywords))
+
+
 def _places(text: str) -> Iterator[tuple[_Ready, int, int]]:
     """Which kind to try on which stretch of the text: the lines, or the surroundings, of its keywords.
 
     Plain substring look-ups first: a hundred of them cost less than one case-blind alternation.
     """
     lowered = _lower(text)
-    known: dict[tuple[str, ...], list[tuple[int, int]]] = {}
+    present = {word for word in _words() if word in lowered}
+    if not present:
+        return
+    known: dict[tuple[tuple[str, ...], int], list[tuple[int, int]]] = {}
     for ready in _ready():
-        key = (*ready.keywords, str(ready.kind.reach))
+        if present.isdisjoint(ready.keywords):
+            continue
+        key = (ready.keywords, ready.kind.reach)
         if key not in known:
             known[key] = _stretches(lowered, ready.keywords, ready.kind.reach)
         for start, end in known[key]:

@@ -20,6 +20,8 @@ from jackstay.engine.stoploop import StopLoopInterceptor
 from jackstay.runtime.guard import Guard
 from jackstay.ward.probe import facts_of
 
+MARK = 20  # hexadecimal digits of each part of a digest
+
 
 class AgentBuilder:
     """What an extension may add to while an agent is being built."""
@@ -134,11 +136,9 @@ def _nearest(name: str, names: Iterable[str]) -> str | None:
 
 
 def digest_of(call: ToolCall, spec: ToolSpec, state: RunState, bounds: Bounds) -> str:
-    """What a person's decision is bound to, beside the phase: tool, arguments, schema, directory and rules."""
+    """What a decision is bound to, beside the phase: call, schema, directory and rules, a mark for each."""
     from hashlib import sha256
 
-    bound = (
-        call.tool, call.args, spec.parameters, bounds.workspace,
-        [rule.text for rule in (*bounds.rules, *state.policy.rules)],
-    )  # fmt: skip
-    return sha256(canonical(bound)).hexdigest()[:32]
+    rules = [rule.text for rule in (*bounds.rules, *state.policy.rules)]
+    bound = ((call.tool, call.args), spec.parameters, bounds.workspace, rules)
+    return ".".join(sha256(canonical(part)).hexdigest()[:MARK] for part in bound)

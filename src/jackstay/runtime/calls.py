@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from jackstay.core.decision import Allow, Deny, strictest
 from jackstay.core.errors import JackstayError
 from jackstay.core.events import Event, ToolOutputDeltaEvent
+from jackstay.core.facts import CallFacts
 from jackstay.core.messages import ToolCall, ToolResult, snapshot
 from jackstay.core.state import RunState
 from jackstay.engine import texts
@@ -19,12 +20,14 @@ from jackstay.engine.interceptors import ANSWERS, ReActTrace
 from jackstay.engine.ports import Artifact, Tool, ToolOutput
 from jackstay.policy import discipline
 from jackstay.policy.decide import decide
+from jackstay.policy.secrets import MAX_TEXT, is_marked, redact
 from jackstay.runtime.agent import Agent
 from jackstay.runtime.limits import TimeLimit
 
 SHOWN_CHARS = 50_000
 KEPT_CHARS = 5_000_000
 PARTIAL_CHARS = 4_000
+LONG_CHARS = 100_000  # about 15 ms of looking for secrets
 
 
 class InterceptorFailed(JackstayError):
@@ -62,12 +65,15 @@ class Running:
     ) -> None:
         self.session_id, self.run_id, self.call_id = state.session_id, state.run_id, call.call_id
         self.workspace, self.seen = workspace, seen
+        self.redacts = True  # do secrets go out of what it puts out?
         self._publish = publish
         self._said: deque[str] = deque()
         self._size = 0
 
     def tell(self, text: str) -> None:
         """Show output as it comes."""
+        if self.redacts:
+            text = redact(text)
         self._said.append(text)
         self._size += len(text)
         while self._size - len(self._said[0]) > PARTIAL_CHARS:
@@ -77,57 +83,117 @@ class Running:
     @property
     def text(self) -> str:
         """The last of what was put out."""
-        return "".join(self._said)[-PARTIAL_CHARS:]
+        said = "".join(self._said)[-PARTIAL_CHARS:]
+        return redact(said) if self.redacts else said
 
 
 class Ran(msgspec.Struct, frozen=True, gc=False):
-    """A finished call: its result, the whole text if that was shortened, and the call as it really ran."""
+    """A finished call: its result, the whole text if that was shortened, and the call as it really ran.
+
+    `facts` are those about a call that an interceptor has rewritten.
+    """
 
     result: ToolResult
     artifact: Artifact | None
     call: ToolCall
+    facts: CallFacts | None = None
 
 
 async def run_call(agent: Agent, state: RunState, call: ToolCall, running: Running, limit: TimeLimit) -> Ran:
-    """Run the call. Never raises but for cancellation: whatever goes wrong is an error observation."""
+    """Run the call. Never raises but for cancellation: whatever goes wrong is an error observation.
+
+    This is the one place where what the world says comes in: secrets are taken out of it here, so that none
+    reaches a message, an event, an artifact or a log. The tool itself gets its arguments as they are.
+    """
+    ran = await _run(agent, state, call, running, limit)
+    return await _redacted(ran) if running.redacts else ran
+
+
+async def _redacted(ran: Ran) -> Ran:
+    result, artifact = ran.result, ran.artifact
+    text = await without_secrets(result.text)
+    if text is not result.text:
+        result = replace(result, text=text)
+    if artifact is not None and (whole := await without_secrets(artifact.text)) is not artifact.text:
+        artifact = replace(artifact, text=whole)
+    return Ran(result, artifact, ran.call, ran.facts)
+
+
+async def without_secrets(text: str) -> str:
+    """The text redacted; the very same one where there is nothing to redact. Long ones are read in a thread."""
+    if len(text) <= LONG_CHARS:
+        return redact(text)
+    import asyncio
+
+    return await asyncio.to_thread(_redact_long, text)
+
+
+def _redact_long(text: str) -> str:
+    """Piece by piece, cut at line ends: `redact` itself looks at so much and no more."""
+    if len(text) <= MAX_TEXT:
+        return redact(text)
+    cut = text.rfind("\n", 0, MAX_TEXT) + 1 or MAX_TEXT
+    return redact(text[:cut]) + _redact_long(text[cut:])
+
+
+async def _run(agent: Agent, state: RunState, call: ToolCall, running: Running, limit: TimeLimit) -> Ran:
     try:
-        call, refused = await _before(agent, state, call)
+        call, refused, facts = await _before(agent, state, call)
         if refused is not None:
             return Ran(ToolResult(call.call_id, refused, is_error=True, executed=False), None, call)
         tool = agent.tools.get(call.tool)
         if tool is None:
             text = texts.unknown_tool(call.tool, None)
             return Ran(ToolResult(call.call_id, text, is_error=True, executed=False), None, call)
+        if running.redacts and not tool.spec.reads_only and _holds_mark(call.args):
+            return Ran(
+                ToolResult(call.call_id, texts.STANDS_FOR_SECRET, is_error=True, executed=False), None, call
+            )
         result, artifact = _shorten(call, await _output(tool, call, running, limit))
         result = await _after(agent, state, call, result)
     except InterceptorFailed as problem:
         return Ran(ToolResult(call.call_id, str(problem), is_error=True), None, call)
-    return Ran(result, artifact, call)
+    return Ran(result, artifact, call, facts)
 
 
-async def _before(agent: Agent, state: RunState, call: ToolCall) -> tuple[ToolCall, str | None]:
-    """The call as interceptors want it, and why it must not run, if so. A rewritten call is judged again."""
+def _holds_mark(value: Any) -> bool:
+    """Is one of our own marks in it, which stands for a secret that the model never saw?"""
+    if isinstance(value, str):
+        return "[redacted" in value and is_marked(value)
+    if isinstance(value, dict):
+        return any(map(_holds_mark, value.values()))
+    return isinstance(value, list) and any(map(_holds_mark, value))
+
+
+Before = tuple[ToolCall, str | None, CallFacts | None]
+
+
+async def _before(agent: Agent, state: RunState, call: ToolCall) -> Before:
+    """The call as interceptors want it, why it must not run, if so, and the facts about a rewritten one.
+
+    That one is judged again.
+    """
     wanted = call
     for name, hook in agent.chain.hooks("on_tool_call_start"):
         answer = await ask_hook(name, "on_tool_call_start", hook, ReActTrace(state, agent.bounds), wanted)
         if isinstance(answer, Deny):
-            return wanted, texts.denied(answer)
+            return wanted, texts.denied(answer), None
         if answer is not None:
             wanted = replace(answer, call_id=call.call_id)
     if wanted.tool == call.tool and wanted.args == call.args:
-        return call, None
+        return call, None, None
     facts = await agent.facts(state, wanted)
     if not facts.known or facts.invalid:
-        return wanted, texts.invalid(wanted.tool, facts.invalid or "there is no such tool")
+        return wanted, texts.invalid(wanted.tool, facts.invalid or "there is no such tool"), None
     weighed = discipline.decide(state.policy, wanted, facts, data=agent.bounds.data)
     decision = strictest((decide(state.policy, wanted, facts, agent.bounds), weighed))
     match decision:
         case Allow():
-            return wanted, None
+            return wanted, None, facts
         case Deny():
-            return wanted, texts.denied(decision)
+            return wanted, texts.denied(decision), None
         case _:
-            return wanted, texts.nobody_to_ask(decision, wanted)
+            return wanted, texts.nobody_to_ask(decision, wanted), None
 
 
 async def _output(tool: Tool, call: ToolCall, running: Running, limit: TimeLimit) -> ToolOutput:

@@ -31,9 +31,12 @@ from jackstay.engine.draft import Step
 from jackstay.engine.interceptors import ReActTrace
 from jackstay.engine.machine import step
 from jackstay.engine.ports import Artifact, Model, ModelRequest, Record, Reply, Tell
+from jackstay.engine.stopping import CANCEL
 from jackstay.policy.gates import CLOSURE_CHECK
+from jackstay.policy.secrets import redact
 from jackstay.runtime.agent import Agent
 from jackstay.runtime.calls import InterceptorFailed, Running, ask_hook, run_call
+from jackstay.runtime.control import Control, Watch
 from jackstay.runtime.guard import BASELINE_KEY, AuditFailed
 from jackstay.runtime.lease import Holder
 from jackstay.runtime.limits import TimeLimit
@@ -59,6 +62,15 @@ class Host(Protocol):
         """How long one answer may take."""
         ...
 
+    @property
+    def redact_secrets(self) -> bool:
+        """Whether what tools and models' servers say loses its secrets."""
+        ...
+
+    def now(self) -> float:
+        """The time in epoch seconds."""
+        ...
+
     def agent(self, name: str) -> Agent:
         """The built agent; a changed setting makes it another one."""
         ...
@@ -66,14 +78,6 @@ class Host(Protocol):
     def seen(self, session_id: str) -> dict[str, str]:
         """Which files the session's tools have read, and the digests of what they saw."""
         ...
-
-
-class Control:
-    """How somebody outside stops a run: for good, or so that it can be taken up again."""
-
-    def __init__(self) -> None:
-        self.final = False
-        self.by = "an interruption"
 
 
 class Driver:
@@ -90,6 +94,7 @@ class Driver:
         self._yielded = time.monotonic()
         self._limit = TimeLimit()
         self._running: dict[str, Running] = {}
+        self._watch = Watch(self._ordered, control)
 
     async def drive(
         self, state: RunState, version: int, first: Input, *, agent: str, drained: Sequence[int] = ()
@@ -97,25 +102,34 @@ class Driver:
         """Go on from a stored state with this input until the request ends; the state it ended in.
 
         When the surrounding task is cancelled, running tools are stopped and what they did is recorded; the
-        run can be resumed, unless the control says that it is over.
+        run can be resumed, unless the control says that it is over. An order in the inbox to cancel the run is
+        heeded before each model call and tool, and within WATCH_S of it while one of them lasts.
         """
         self.state, self._version, self._agent_name, self._drained = state, version, agent, drained
         self._holder.keep()
+        self._watch.start()
         try:
             await self._moment("on_agent_start")
             effects = await self._feed(first)
             while effects:
-                effects = await self._perform(effects)
+                order = self._watch.look()
+                if order is None:
+                    effects = await self._perform(effects)
+                else:  # before anything of it has begun
+                    unbegun = tuple(e.call.call_id for e in effects if isinstance(e, RunTool))
+                    effects = await self._feed(Cancelled(self._host.now(), order, unbegun=unbegun))
         except asyncio.CancelledError:
             partial = {call_id: running.text for call_id, running in self._running.items()}
             self._running.clear()
             control = self._control
-            self._take(Cancelled(time.time(), control.by, not control.final, partial), self._agent())
-            raise
+            self._take(Cancelled(self._host.now(), control.by, not control.final, partial), self._agent())
+            if not self._watch.heeded():
+                raise
         except AuditFailed as problem:
-            self._take(Cancelled(time.time(), str(problem), resumable=True), self._agent())
+            self._take(Cancelled(self._host.now(), str(problem), resumable=True), self._agent())
             raise
         finally:
+            self._watch.stop()
             self._holder.release()
             self._limit.close()
         return self.state
@@ -143,7 +157,7 @@ class Driver:
         """One step: decided, stored, then told."""
         made = step(self.state, happened, agent.bounds)
         if agent.guard is not None:
-            agent.guard.record(made.state, made.events)
+            agent.guard.record(self.state.policy.phase.phase, made.state, made.events)
         self.state = made.state
         if made.stored and (made.events or made.effects):
             self._commit(made)
@@ -173,6 +187,15 @@ class Driver:
             self._artifacts.clear()
         self._drained = ()
 
+    def _ordered(self) -> str | None:
+        """Who has ordered this run to be cancelled, through the inbox."""
+        state = self.state
+        for item in self._holder.store.inbox(state.session_id):
+            if item.command == CANCEL and item.data is not None and item.data.get("run_id") == state.run_id:
+                self._drained = (*self._drained, item.number)
+                return str(item.data.get("by", "somebody"))
+        return None
+
     # -- effects ---------------------------------------------------------------------------------------
 
     async def _perform(self, effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
@@ -187,7 +210,7 @@ class Driver:
                 case Judge():
                     agent = self._agent()
                     facts = tuple([await self._facts(agent, call) for call in effect.calls])
-                    following = await self._feed(Judged(time.time(), effect.calls, facts))
+                    following = await self._feed(Judged(self._host.now(), effect.calls, facts))
                 case Summarise():
                     following = await self._feed(await self._summarise(effect.jobs))
                 case GrantAlways():
@@ -225,10 +248,11 @@ class Driver:
             message = await self._before_judging(reply.message)
             facts = tuple([await self._facts(agent, call) for call in message.calls])
         except ModelError as failure:
-            return CallFailed(time.time(), failure.info, time.monotonic() - began)
+            error = replace(failure.info, message=redact(failure.info.message))  # servers repeat keys
+            return CallFailed(self._host.now(), error, time.monotonic() - began)
         except InterceptorFailed as failure:
-            return CallFailed(time.time(), ErrorInfo("internal", str(failure)), time.monotonic() - began)
-        return Replied(time.time(), message, reply.usage, facts, time.monotonic() - began)
+            return CallFailed(self._host.now(), ErrorInfo("internal", str(failure)), time.monotonic() - began)
+        return Replied(self._host.now(), message, reply.usage, facts, time.monotonic() - began)
 
     async def _reply(self, agent: Agent, effect: CallModel) -> Reply:
         request: ModelRequest = await self._through("on_reason_start", _request(agent, self.state, effect))
@@ -239,7 +263,8 @@ class Driver:
 
         async def before_retry(error: ErrorInfo, number: int) -> None:
             nonlocal request
-            await self._feed(Retried(time.time(), error, number))
+            error = replace(error, message=redact(error.message))
+            await self._feed(Retried(self._host.now(), error, number))
             for name, hook in agent.chain.hooks("on_reason_retry"):
                 trace = ReActTrace(self.state, agent.bounds)
                 answer = await ask_hook(name, "on_reason_retry", hook, trace, error, number - 1, request)
@@ -271,7 +296,7 @@ class Driver:
         usage = functools.reduce(Usage.plus, (reply.usage for reply in replies if reply is not None), NO_USAGE)
         told = self._holder.store.events(self.state.session_id, self.state.compacted_at)
         events = tuple(event for event in told if isinstance(event, _REMEMBERED))
-        return Summarised(time.time(), answers, usage, events, time.monotonic() - began, jobs)
+        return Summarised(self._host.now(), answers, usage, events, time.monotonic() - began, jobs)
 
     async def _summary(self, agent: Agent, job: SummaryJob, at: int) -> Reply | None:
         """Ask the question, without tools; where it is too long itself, in fewer words."""
@@ -293,7 +318,8 @@ class Driver:
         return None
 
     def _teller(self) -> Callable[[str, bool], None]:
-        run_id, session_id, publish, now = self.state.run_id, self.state.session_id, self._publish, time.time
+        run_id, session_id = self.state.run_id, self.state.session_id
+        publish, now = self._publish, self._host.now
 
         def tell(text: str, thinking: bool) -> None:
             publish(ReasonDeltaEvent(run_id, session_id, None, now(), text, thinking))
@@ -349,13 +375,15 @@ class Driver:
         began = time.monotonic()
         seen = self._host.seen(self.state.session_id)
         running = Running(self.state, call, workspace=agent.bounds.workspace, publish=self._publish, seen=seen)
+        running.redacts = self._host.redact_secrets
         self._running[call.call_id] = running
         ran = await run_call(agent, self.state, call, running, limit)
         del self._running[call.call_id]
         if ran.artifact is not None:
             self._artifacts.append(ran.artifact)
         rewritten = ran.call if ran.call is not call else None
-        return await self._feed(Observed(time.time(), ran.result, time.monotonic() - began, rewritten))
+        took = time.monotonic() - began
+        return await self._feed(Observed(self._host.now(), ran.result, took, rewritten, ran.facts))
 
     # -- interceptors ----------------------------------------------------------------------------------
 
@@ -385,7 +413,7 @@ async def _at_once(error: ErrorInfo, attempt: int) -> None:
 
 
 def _begins_task(made: Step) -> bool:
-    """Does a task begin with nothing behind it? What was done and not closed is compared with its own beginning."""
+    """Does a task begin with nothing behind it? What is not closed is compared with its own beginning."""
     begins = any(isinstance(e, PhaseChangedEvent) and e.after is Phase.TASK_STARTED for e in made.events)
     return begins and not made.state.policy.phase.acted
 

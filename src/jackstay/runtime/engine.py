@@ -74,7 +74,7 @@ class HarnessEngine:
         if provider is not None and not isinstance(provider, SessionStore):
             session: AgentSession = provider(session_id)
         else:
-            session = AgentSession(session_id, self.store)
+            session = AgentSession(session_id, self.store, now=self._options.clock)
         self._sessions[session_id] = session
         return session
 
@@ -147,6 +147,15 @@ class HarnessEngine:
     def model_timeout_s(self) -> float:
         """How long one answer of a model may take."""
         return self._options.model_timeout_s
+
+    def now(self) -> float:
+        """The time in epoch seconds, by the clock in the settings."""
+        return self._options.clock()
+
+    @property
+    def redact_secrets(self) -> bool:
+        """Whether results lose their secrets before anybody sees or stores them."""
+        return self._options.redact_secrets
 
     # -- changing it -----------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from jackstay.engine.compaction.tokens import text_tokens, tools_tokens
 from jackstay.engine.hitl import HITLInterceptor
 from jackstay.engine.interceptors import Interceptor
 from jackstay.engine.ports import Model, Tool
+from jackstay.policy.data import PolicyData
 from jackstay.policy.guidance import SESSION_TEXT
 from jackstay.runtime.agent import Agent, AgentBuilder
 from jackstay.runtime.extensions import configure, load_installed
@@ -34,6 +35,7 @@ SYSTEM = (
 )
 READ_BESIDES = ("SOUL.md", "AGENTS.md")
 READ_CHARS = 16_000
+REGISTRIES = ("registry.toml", "registry.yaml", "registry.json")
 
 
 def build_agent(engine: "HarnessEngine", name: str) -> Agent:
@@ -61,7 +63,8 @@ def build_agent(engine: "HarnessEngine", name: str) -> Agent:
         overhead=text_tokens(builder.system) + tools_tokens(specs),
     )  # fmt: skip
     if guard is not None:
-        bounds = replace(bounds, skills=SkillTexts(catalog))
+        data = _with_components(bounds.data, home(options.harness_home))
+        bounds = replace(bounds, skills=SkillTexts(catalog), data=data)
     asking = hitl if options.hitl_enabled else None
     return Agent(builder, model=model, summariser=summariser, bounds=bounds, hitl=asking)
 
@@ -109,17 +112,33 @@ def _system(options: Options) -> str:
 
 
 def _nearest(name: str, options: Options) -> str | None:
-    """The file of this name in the workspace, else in the home; clipped, None when there is none to read."""
-    for directory in (options.workspace, options.harness_home):
-        if directory is None:
-            continue
-        path = Path(directory) / name
+    """The file of this name in the workspace, else in the home; clipped, None when there is none to read.
+
+    One that leads out of its directory is none: a repository must not send a stranger's file to the model.
+    """
+    for directory in (Path(options.workspace), home(options.harness_home)):
         try:
+            path = (directory / name).resolve()
+            if not path.is_file() or not path.is_relative_to(directory.resolve()):
+                continue
             with path.open(encoding="utf-8", errors="replace") as file:
                 return file.read(READ_CHARS)
-        except OSError:
+        except (OSError, RuntimeError):  # a link to itself is the latter
             continue
     return None
+
+
+def _with_components(data: PolicyData, directory: Path) -> PolicyData:
+    """The data with the closing items that the components of the home's registry file add.
+
+    Raises ConfigError when the file cannot be used.
+    """
+    file = next((file for name in REGISTRIES if (file := directory / name).is_file()), None)
+    if file is None:
+        return data
+    from jackstay.ward.lifecycle import read_registry
+
+    return replace(data, items=(*data.items, *read_registry(file).items))
 
 
 def own_places(options: Options) -> tuple[str, ...]:

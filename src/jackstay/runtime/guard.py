@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,26 +10,31 @@ from msgspec.structs import replace
 
 from jackstay.core import wire
 from jackstay.core.errors import JackstayError
-from jackstay.core.events import Event, GateBlockedEvent, HITLPendingEvent, ToolCallStartEvent
+from jackstay.core.events import (
+    Event,
+    GateBlockedEvent,
+    HITLPendingEvent,
+    PhaseChangedEvent,
+    ToolCallStartEvent,
+)
 from jackstay.core.facts import CallFacts
 from jackstay.core.messages import JsonObject, ToolCall
-from jackstay.core.phase import Checked, PhaseState
+from jackstay.core.phase import Checked, Phase, PhaseState
 from jackstay.core.state import RunState
 from jackstay.engine.ports import SESSION_MARK
 from jackstay.policy import discipline
 from jackstay.policy.checklist import BASELINE, COMMIT, CREDENTIAL_SCAN
 from jackstay.policy.data import PolicyData
 from jackstay.policy.gates import CLOSURE_CHECK, GATES
-from jackstay.policy.own_tools import checked_commit, commit_wanted
+from jackstay.runtime.housekeeping import committed, known_files
 from jackstay.ward import baseline, scan
 from jackstay.ward.audit import Audit, AuditRecord
 from jackstay.ward.backup import BackupError, Backups, workspace_files
-from jackstay.ward.baseline import GIT_LOOK
 from jackstay.ward.redact import redact, redact_value
 
 _GATE_NAMES = frozenset(gate.name for gate in GATES.values())
+_START = GATES[Phase.NO_TASK].name
 BASELINE_KEY = "baseline"  # under which a session's look from before its task is kept
-COMMIT_TIMEOUT_S = 30.0
 
 
 class Guard:
@@ -65,16 +69,12 @@ class Guard:
                 kept = self._backups.take(wanted.targets, session=session, why=why, at=now)
                 taken += [(copy.path, kept.id) for copy in kept.copies]
             if wanted.snapshot:
-                files = workspace_files(self._workspace, self._known_files())
+                files = workspace_files(self._workspace, known_files(self._workspace))
                 kept = self._backups.snapshot(files, session=session, why=why, at=now)
                 taken.append((self._workspace, kept.id))
         except (BackupError, OSError) as problem:
             return replace(facts, backup="impossible", backup_problem=str(problem))
         return replace(facts, backup="taken", snapshot=wanted.snapshot, backups=tuple(taken))
-
-    def _known_files(self) -> list[str]:
-        listed = self._git("ls-files", "-z", "--cached", "--others", "--exclude-standard")
-        return [name for name in listed.split("\0") if name] if listed is not None else []
 
     # -- closing ---------------------------------------------------------------------------------------
 
@@ -95,7 +95,7 @@ class Guard:
             after = baseline.look(self._place(state.session_id))
             return baseline.checked(before, after, mine=frozenset(phase.changed))
         if item == COMMIT:
-            return self._committed(state, data)
+            return committed(self._workspace, state.policy, before, data=data)
         return None
 
     def _scanned(self, phase: PhaseState, before: baseline.Look | None) -> Checked:
@@ -106,43 +106,14 @@ class Guard:
             found = replace(found, unread=(*found.unread, beyond))
         return scan.checked(found)
 
-    def _committed(self, state: RunState, data: PolicyData) -> Checked:
-        try:
-            dirty = baseline.git_status(self._workspace)
-        except OSError:
-            return Checked(True, "there is no repository here: nothing to commit")
-        committed = ""
-        if dirty and commit_wanted(state.policy):
-            committed = self._commit(state.policy.phase.changed)
-            dirty = baseline.git_status(self._workspace)
-        return checked_commit(state.policy, dirty, committed=committed, data=data)
-
-    def _commit(self, changed: Sequence[str]) -> str:
-        """Commit what the task has changed; the short name of the commit, empty when git would not."""
-        present = [path for path in changed if Path(path).exists()]
-        if present and self._git("add", "--", *present) is None:
-            return ""
-        said = self._git("commit", "-q", "-m", "Changes of a closed task")
-        return (self._git("rev-parse", "--short", "HEAD") or "").strip() if said is not None else ""
-
-    def _git(self, *words: str) -> str | None:
-        base = (
-            ("git",) if words[0] == "commit" else GIT_LOOK
-        )  # a commit runs the repository's hooks, as it should
-        command = [*base, "-C", self._workspace, *words]
-        try:
-            done = subprocess.run(
-                command, capture_output=True, timeout=COMMIT_TIMEOUT_S, check=False, text=True
-            )
-        except (OSError, subprocess.SubprocessError):
-            return None
-        return done.stdout if done.returncode == 0 else None
-
     # -- audit -----------------------------------------------------------------------------------------
 
-    def record(self, state: RunState, events: Sequence[Event]) -> None:
-        """Write down every refusal and every question among the events. Raises AuditFailed when it cannot."""
-        records = list(_records(state, events))
+    def record(self, before: Phase, state: RunState, events: Sequence[Event]) -> None:
+        """Write down every refusal and every question among the events of a step that began in phase `before`.
+
+        Raises AuditFailed when it cannot.
+        """
+        records = _records(before, state, events)
         if not records:
             return
         try:
@@ -158,16 +129,21 @@ class AuditFailed(JackstayError):
         super().__init__(f"the audit record cannot be written: {problem}; make room or mend the home directory")
 
 
-def _records(state: RunState, events: Sequence[Event]) -> "list[AuditRecord]":
+def _records(phase: Phase, state: RunState, events: Sequence[Event]) -> list[AuditRecord]:
     found: list[AuditRecord] = []
-    phase, session = state.policy.phase.phase.value, state.session_id
+    session, observing = state.session_id, state.policy.mode == "observe"
     for index, event in enumerate(events):
-        if isinstance(event, GateBlockedEvent):
-            verdict = "allow" if state.policy.mode == "observe" else "deny"
-            rule = f"gate:{event.gate}" if event.gate in _GATE_NAMES else event.gate
+        if isinstance(event, PhaseChangedEvent):
+            phase = event.after
+        elif isinstance(event, GateBlockedEvent):
+            ours = event.gate in _GATE_NAMES
+            verdict = "allow" if observing and ours else "deny"
+            rule = f"gate:{event.gate}" if ours else event.gate
+            # The refusal at the start is told after the move that it brought about.
+            judged_in = Phase.NO_TASK if event.gate == _START else phase
             args = _args(event.tool_name, events[index + 1 :])
             found.append(
-                AuditRecord(event.at, session, phase, event.gate, event.tool_name, _said(args), rule,
+                AuditRecord(event.at, session, judged_in, event.gate, event.tool_name, _said(args), rule,
                             redact(event.reason)[:500], verdict)
             )  # fmt: skip
         elif isinstance(event, HITLPendingEvent):

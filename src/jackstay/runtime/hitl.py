@@ -1,16 +1,18 @@
 """What waits for a person in a session, and how the person answers: the seed's HITL functions (§4.4)."""
 
-import getpass
-import time
 from collections.abc import Mapping
 
 from msgspec.structs import replace
 
 from jackstay.core.approvals import HITLDecision, HITLTask
-from jackstay.core.errors import AlreadyDecided, AmbiguousTool, UnknownCall
-from jackstay.core.messages import JsonObject
+from jackstay.core.errors import AlreadyDecided, AmbiguousTool, CallChanged, CallClosed, TooLate, UnknownCall
+from jackstay.core.messages import JsonObject, ToolResult
+from jackstay.engine import texts
 from jackstay.engine.ports import Posted
+from jackstay.runtime.commands import person
 from jackstay.runtime.session import AgentSession
+
+SHOWN = 200  # characters of what became of a call that an error repeats
 
 
 class HITL:
@@ -60,25 +62,28 @@ class HITL:
     ) -> None:
         """Answer a waiting call, named by its task or call_id. Stored at once, with author and time.
 
-        Raises UnknownCall when no such call waits here, AlreadyDecided when somebody was first.
+        Given the task, the decision is bound to what that shows. Raises UnknownCall when no such call ever
+        waited here, CallClosed when it waits no more, AlreadyDecided when somebody was first, CallChanged when
+        the task shows something else than what waits now, TooLate after its deadline.
         """
-        HITL.submit_all(session, {task if isinstance(task, str) else task.call_id: decision}, by=by)
+        if isinstance(task, HITLTask):
+            decision = replace(decision, digest=task.digest)
+            HITL.submit_all(session, {task.call_id: decision}, by=by)
+        else:
+            HITL.submit_all(session, {task: decision}, by=by)
 
     @staticmethod
     def submit_all(
         session: AgentSession, decisions: Mapping[str, HITLDecision], *, by: str | None = None
     ) -> None:
-        """Answer several waiting calls by call_id. Nothing is stored when one of the ids does not wait here."""
-        waiting = [task.call_id for task in session.pending_tasks()]
-        known = session.decisions()
-        for call_id in decisions:
-            if call_id in known:
-                raise AlreadyDecided(session.session_id, call_id)
-            if call_id not in waiting:
-                raise UnknownCall(session.session_id, call_id, tuple(waiting))
-        author, now = by or _user(), time.time()
+        """Answer several waiting calls by call_id. Nothing is stored when one of the answers is refused."""
+        waiting = {task.call_id: task for task in session.pending_tasks()}
+        author, now = by or person(), session.now()
         for call_id, decision in decisions.items():
-            signed = replace(decision, by=decision.by or author, at=now)
+            _check(session, waiting, call_id, decision, now)
+        for call_id, decision in decisions.items():
+            shown = decision.digest or waiting[call_id].digest
+            signed = replace(decision, by=decision.by or author, at=now, digest=shown)
             session.store.post(session.session_id, Posted(0, call_id, signed))
 
     @staticmethod
@@ -107,7 +112,10 @@ class HITL:
     @staticmethod
     def approve_all(session: AgentSession) -> None:
         """Let every waiting call run."""
-        HITL.submit_all(session, {task.call_id: HITLDecision.approve() for task in session.pending_tasks()})
+        HITL.submit_all(
+            session,
+            {t.call_id: replace(HITLDecision.approve(), digest=t.digest) for t in session.pending_tasks()},
+        )
 
     @staticmethod
     def reject_all(session: AgentSession, comment: str | None = None) -> None:
@@ -117,8 +125,33 @@ class HITL:
         )
 
 
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError, ImportError):
-        return "unknown"
+def _check(
+    session: AgentSession,
+    waiting: Mapping[str, HITLTask],
+    call_id: str,
+    decision: HITLDecision,
+    now: float,
+) -> None:
+    """Raises the error that says why this decision cannot be taken, if it cannot."""
+    task, name = waiting.get(call_id), session.session_id
+    if task is None:
+        if call_id in session.decisions():
+            raise AlreadyDecided(name, call_id)
+        became = _became(session, call_id)
+        raise CallClosed(name, call_id, became) if became else UnknownCall(name, call_id, tuple(waiting))
+    if decision.digest and (what := texts.changed(decision.digest, task.digest)):
+        raise CallChanged(name, call_id, what)
+    if task.deadline is not None and task.expired(now):
+        raise TooLate(name, call_id, now - task.deadline)
+
+
+def _became(session: AgentSession, call_id: str) -> str:
+    """What the model read of the call, in short; "" where this session never had such a call."""
+    transcript = session.messages
+    if transcript.call(call_id) is None:
+        return ""
+    for index in range(len(transcript) - 1, -1, -1):
+        for part in transcript[index].parts:
+            if isinstance(part, ToolResult) and part.call_id == call_id:
+                return " ".join(part.text.split())[:SHOWN] or "it ran, without a word"
+    return "it is being carried out"

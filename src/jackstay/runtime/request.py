@@ -1,6 +1,5 @@
 """One request to an agent: a prompt, or the wish to go on, with the session it belongs to."""
 
-import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -16,7 +15,9 @@ from jackstay.core.state import RunState
 from jackstay.engine.ports import Posted
 from jackstay.engine.resuming import calls_to_judge
 from jackstay.runtime.calls import clean
-from jackstay.runtime.driver import Control, Driver
+from jackstay.runtime.control import Control
+from jackstay.runtime.driver import Driver
+from jackstay.runtime.guard import BASELINE_KEY
 from jackstay.runtime.lease import Holder
 from jackstay.runtime.session import AgentSession
 from jackstay.runtime.stream import RunStream
@@ -107,14 +108,15 @@ class PromptRequest:
         commands = tuple(_command(item) for item in posted if item.command is not None)
         if self._parts is not None:
             run_id = f"r-{uuid4().hex[:16]}"
-            return Begin(time.time(), run_id, self._parts, self._agent, engine.recipe(), commands), numbers
+            return Begin(engine.now(), run_id, self._parts, self._agent, engine.recipe(), commands), numbers
         decisions: dict[str, HITLDecision] = {
             item.key: item.decision for item in posted if item.decision is not None
         }
         calls = calls_to_judge(state, decisions)
         agent = engine.agent(state.agent)
-        facts = tuple([await agent.facts(state, call) for call in calls])
-        return Resumed(time.time(), decisions, commands, calls, facts), numbers
+        look = session.store.artifact(session.session_id, BASELINE_KEY) if agent.guard is not None else None
+        facts = tuple([await agent.facts(state, call, look=look) for call in calls])
+        return Resumed(engine.now(), decisions, commands, calls, facts), numbers
 
 
 def _command(item: Posted) -> Command:

@@ -1,6 +1,7 @@
 """A conversation with durable state, as a program holds it."""
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 
 from jackstay.core.approvals import HITLDecision, HITLTask
 from jackstay.core.errors import UnknownSession
@@ -12,11 +13,14 @@ from jackstay.engine.ports import SessionStore, Stored
 
 
 class AgentSession:
-    """A session in a store. It keeps nothing itself: what it says is what is stored at that moment."""
+    """A session in a store. It keeps nothing itself: what it says is what is stored at that moment.
 
-    def __init__(self, session_id: str, store: SessionStore) -> None:
+    `now` gives epoch seconds: the time of decisions made here.
+    """
+
+    def __init__(self, session_id: str, store: SessionStore, *, now: Callable[[], float] = time.time) -> None:
         self.session_id: str = checked(session_id)
-        self.store = store
+        self.store, self.now = store, now
 
     @property
     def state(self) -> RunState:

@@ -1,4 +1,4 @@
-"""The catalogue of skills as a run and its model see it: texts that are loaded by themselves, and a tool that reads."""
+"""Which skills does a run load by itself, and how does its model read the others?"""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,7 +15,7 @@ MOST_REFERENCE_CHARS = 50_000
 
 
 def open_catalog(workspace: str, home: Path) -> Catalog:
-    """The skills of this workspace, this home, the user and those that ship. Nothing is read before it is asked."""
+    """The skills of this workspace, this home, the user and those that ship; read when they are asked for."""
     return Catalog(places(workspace=workspace, home=str(home), user=str(Path.home())))
 
 
@@ -105,8 +105,8 @@ def _reference(found: Skill, file: str) -> str:
 
 _SPEC = ToolSpec(
     SKILL,
-    "Read a skill: written know-how for one kind of work. name: empty lists the skills; a skill's name gives its "
-    "text and the files that belong to it; NAME/FILE gives one of those files; other words search.",
+    "Read a skill: written know-how for one kind of work. name: empty lists the skills; a skill's name gives "
+    "its text and the files that belong to it; NAME/FILE gives one of those files; other words search.",
     {
         "type": "object",
         "properties": {"name": {"type": "string", "description": "a skill, NAME/FILE, words, or empty"}},

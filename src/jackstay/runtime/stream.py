@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 from jackstay.core.events import Event
-from jackstay.runtime.driver import Control
+from jackstay.runtime.control import Control
 
 
 class RunStream(AsyncIterator[Event]):

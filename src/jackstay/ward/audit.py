@@ -2,10 +2,11 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from msgspec import Struct, ValidationError
+from msgspec.structs import replace
 
 from jackstay.core import wire
 from jackstay.core.messages import ToolCall
@@ -83,16 +84,9 @@ class Audit:
     def summary(self, *, since: float = 0.0, recent: int = 20) -> Summary:
         """Counts by gate, phase, tool and verdict since a time, and the latest records."""
         everything = list(self._lines())
-        found = [record for record in everything if record is not None and record.at >= since]
-        return Summary(
-            len(found),
-            _counts(record.gate for record in found),
-            _counts(record.phase for record in found),
-            _counts(record.tool for record in found),
-            _counts(record.verdict for record in found),
-            tuple(found[-recent:]) if recent > 0 else (),
-            sum(record is None for record in everything),
-        )
+        found = (record for record in everything if record is not None and record.at >= since)
+        unreadable = sum(record is None for record in everything)
+        return replace(summed(found, recent=recent), unreadable=unreadable)
 
     def _lines(self) -> Iterator[AuditRecord | None]:
         if not self._file.exists():
@@ -107,6 +101,19 @@ class Audit:
                     yield None
                     continue
                 yield record
+
+
+def summed(records: Iterable[AuditRecord], *, recent: int = 20) -> Summary:
+    """Counts over these records, oldest first, and the latest of them."""
+    found = tuple(records)
+    return Summary(
+        len(found),
+        _counts(record.gate for record in found),
+        _counts(record.phase for record in found),
+        _counts(record.tool for record in found),
+        _counts(record.verdict for record in found),
+        found[-recent:] if recent > 0 else (),
+    )
 
 
 def _counts(names: Iterator[str]) -> dict[str, int]:

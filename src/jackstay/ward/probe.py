@@ -9,8 +9,8 @@ from jackstay.core.facts import CallFacts, PathFact, Use
 from jackstay.core.messages import ToolCall
 from jackstay.core.tools import ToolSpec
 from jackstay.policy.lines import Line, Target, read_line
-from jackstay.policy.patterns import has_pattern
 from jackstay.policy.paths import directories, mark_of, within
+from jackstay.policy.patterns import has_pattern
 from jackstay.ward.resolve import canonical, has_other_names
 
 _MOST_FILES = 100  # what a wider pattern names cannot be told one by one

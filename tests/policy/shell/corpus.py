@@ -24,11 +24,7 @@ def corpus() -> tuple[Line, ...]:
     """Every labelled command, once."""
     lines: dict[str, Line] = {}
     for case in tomllib.loads(CORPUS.read_text("utf-8"))["case"]:
-        commands = [line for line in case.get("lines", "").split("\n") if line.strip()] + case.get(
-            "blocks", []
-        )
+        commands = [line for line in case.get("lines", "").split("\n") if line.strip()] + case.get("blocks", [])
         for command in commands:
-            lines.setdefault(
-                command, Line(case["group"], command, case["read_only"], case.get("interactive"))
-            )
+            lines.setdefault(command, Line(case["group"], command, case["read_only"], case.get("interactive")))
     return tuple(lines.values())

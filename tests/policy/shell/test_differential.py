@@ -90,8 +90,6 @@ def test_the_other_reader_sees_nothing_more():
     commands = [line.command for line in corpus() if line.command.strip() and "\x00" not in line.command]
     with ThreadPoolExecutor(4) as pool:
         found = [
-            (command, lost)
-            for command, lost in zip(commands, pool.map(missed, commands), strict=True)
-            if lost
+            (command, lost) for command, lost in zip(commands, pool.map(missed, commands), strict=True) if lost
         ]
     assert found == []

@@ -43,9 +43,7 @@ def test_read_only_commands_leave_no_trace(tmp_path):
     report = json.loads(done.stdout)
     assert report["changed"] == []
     assert report["ran"] == len(commands)
-    assert (
-        report["succeeded"] > 300
-    )  # most programs of the corpus need not be installed, the everyday ones are
+    assert report["succeeded"] > 300  # most programs of the corpus need not be installed, the everyday ones are
 
 
 def copied(tmp_path: Path) -> Path:

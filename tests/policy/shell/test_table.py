@@ -41,9 +41,7 @@ def test_every_entry_can_be_read():
 
 def test_no_program_is_listed_under_two_headings():
     written = tomllib.loads((SHELL / "programs.toml").read_text("utf-8"))
-    changing = [
-        name for kind, names in written["changes"].items() if kind != "says" for name in names.split()
-    ]
+    changing = [name for kind, names in written["changes"].items() if kind != "says" for name in names.split()]
     assert len(changing) == len(set(changing))
     headings = [set(changing), set(written["wrappers"]), set(written) - {"wrappers", "changes", "lists"}]
     assert not headings[0] & headings[1]

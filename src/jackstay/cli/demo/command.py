@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from uuid import uuid4
 
 import click
 
@@ -22,11 +23,10 @@ from jackstay.cli.screen import Paint
 from jackstay.cli.switches import home_option, json_option
 from jackstay.core import events as ev
 from jackstay.core.errors import JackstayError
+from jackstay.core.phase import Phase
 from jackstay.core.wire import decode_event, encode
 
-SESSION = "demo"
 TASK = "A test of this repository fails. Find out why, mend the code, and run the tests."
-DISCIPLINE = "off"  # the script has no plan and no closing yet
 WAITING = 3
 _ANSWERS = {"a": "approve", "r": "reject", "s": "skip"}
 
@@ -39,8 +39,16 @@ _ANSWERS = {"a": "approve", "r": "reject", "s": "skip"}
 def demo(auto: bool, keep: bool, home: str | None, as_json: bool) -> int:
     """Watch a scripted agent mend a small repository.
 
-    The repository, the tools, the approval, the restart and the test run are real; only the words of the model
-    are written beforehand.
+    It happens under strict discipline: a write is refused during research, a plan is proposed and approved, a
+    backup is taken before the edit, a command waits for approval, the run is taken up again in other processes,
+    and the closing checks run. All of it is real; only the words of the model are written beforehand.
+
+    \b
+    Examples:
+      jackstay demo
+      jackstay demo --auto --keep
+
+    Exits 0 when the tests pass at the end, 3 when nobody can be asked, 1 or 5 when it did not come to that.
     """
     scratch = Path(tempfile.mkdtemp(prefix="jackstay-demo-"))
     kept_in = Path(home).expanduser().absolute() if home is not None else scratch / "home"
@@ -63,6 +71,8 @@ class Demo:
         self._home, self._auto, self._as_json = str(home), auto, as_json
         self._repository = scratch / "repository"
         self._script = scratch / "script.yaml"
+        # A name of its own: what another showing runs at the same time is not taken for a leftover of this one.
+        self._session = f"demo-{uuid4().hex[:4]}"
         self._events: list[ev.Event] = []
         self._steps = 0
         self._paint = Paint(sys.stdout)
@@ -76,29 +86,52 @@ class Demo:
 
         self._step("A small repository has a failing test")
         self.say(f"copied to {self._repository}")
+        self._begin_history()
         if self._tests() == 0:
             raise JackstayError("the demo's tests pass before anything is mended: reinstall jackstay")
 
-        self._step("An agent is asked to mend it")
+        self._step("An agent is asked to mend it, under strict discipline")
         code = self._jackstay(
             "run", "--model", f"script:{self._script}", "--workspace", str(self._repository),
-            "--session", SESSION, "--discipline", DISCIPLINE, TASK,
+            "--session", self._session, "--discipline", "strict", TASK,
         )  # fmt: skip
         while code == WAITING:
-            verb = self._answer()
-            if verb is None:
+            words = self._plan_answer() if self._waits_for_plan() else self._calls_answer()
+            if words is None:
                 return WAITING
             self._step("A person decides, in another process")
-            self._jackstay(verb, SESSION, "--all")
-            self._step("A third process takes the run up again")
-            code = self._jackstay("resume", SESSION)
+            self._jackstay(*words)
+            self._step("The run is taken up again, in a process of its own")
+            code = self._jackstay("resume", self._session)
+        return self._look_back(before, code)
 
+    def _begin_history(self) -> None:
+        """A git repository, where git is installed: the closing check reads it, and the change is committed."""
+        if shutil.which("git") is None:
+            self.say("git is not installed, so this showing has no commit (apt-get install git)")
+            return
+        for words in (
+            ("init", "-q"), ("config", "user.name", "jackstay demo"),
+            ("config", "user.email", "demo@localhost"), ("add", "."),
+            ("commit", "-q", "-m", "A bill splitter with a failing test"),
+        ):  # fmt: skip
+            self._run("git", *words)
+
+    def _look_back(self, before: dict[str, str], code: int) -> int:
         self._step("The tests are run once more, outside the harness")
         self._show_changes(before)
         passed = self._tests() == 0
+        self._step("What is on record")
+        self._tell_output("audit", "--recent", "0")
+        self._tell_output("backup", "list")
+        if shutil.which("git") is not None:
+            self.say(self._paint("cyan", "$ git log --oneline"))
+            self.say(self._run("git", "log", "--oneline").stdout.strip())
+        self.say("")
+        kept = self._kept_promises()
         if code:
             return code
-        return 0 if self._kept_promises() and passed else FAILED
+        return 0 if kept and passed else FAILED
 
     # -- telling ---------------------------------------------------------------------------------------
 
@@ -157,55 +190,101 @@ class Demo:
         self.say(self._paint("dim", f"exit code {code}"))
         return code
 
+    def _tell_output(self, *words: str) -> None:
+        """Run a command of ours that only looks, and show what it prints."""
+        self.say(self._paint("cyan", f"$ {command_line(*words, home=None)}"))
+        done = self._run(sys.executable, "-m", "jackstay", *words, "--home", self._home)
+        self.say((done.stdout or done.stderr).strip())
+
+    def _run(self, *command: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd=self._repository,
+            env=_environment(), check=False,
+        )  # fmt: skip
+
     def _tests(self) -> int:
         """Run the repository's tests for real; their exit code."""
-        done = subprocess.run(
-            [sys.executable, "-m", "unittest"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            cwd=self._repository,
-            env=_environment(),
-            check=False,
-        )
+        done = self._run(sys.executable, "-m", "unittest")
         verdict = re.findall(r"^(?:FAIL:|ERROR:|Ran|OK|FAILED).*", done.stderr, re.MULTILINE)
         self.say(self._paint("cyan", "$ python3 -m unittest"))
         self.say("\n".join(verdict) or done.stderr.strip())
         return done.returncode
 
-    def _answer(self) -> str | None:
-        """What is decided about the calls that wait; None where nobody can be asked."""
+    def _waits_for_plan(self) -> bool:
+        return isinstance(self._events[-1], ev.RunEndEvent) and self._events[-1].outcome != "pending"
+
+    def _plan_answer(self) -> tuple[str, ...] | None:
+        """The command that approves the plan; None where nobody can be asked."""
+        approve = ("approve", self._session, "--plan", "--comment")
         if self._auto:
-            return "approve"
-        if self._as_json or not is_interactive():
-            self.say("nobody can be asked here (--auto answers by itself); decide and go on with:")
-            self.say(command_line("approve", SESSION, "--all", home=self._home))
-            self.say(command_line("resume", SESSION, home=self._home))
+            return (*approve, "commit it")
+        if not self._can_ask(*approve, "commit it"):
             return None
-        keys = click.Choice(list(_ANSWERS), case_sensitive=False)
-        answer: str = click.prompt(
-            "   [a]pprove, [r]eject or [s]kip", type=keys, default="a", show_choices=False
-        )
-        return _ANSWERS[answer.lower()]
+        answer = self._ask("[a]pprove the plan and the commit, approve but [l]eave uncommitted, [q]uit", "alq")
+        return {"a": (*approve, "commit it"), "l": (*approve, "leave uncommitted")}.get(answer)
+
+    def _calls_answer(self) -> tuple[str, ...] | None:
+        """The command that decides the calls that wait; None where nobody can be asked."""
+        if self._auto:
+            return ("approve", self._session, "--all")
+        if not self._can_ask("approve", self._session, "--all"):
+            return None
+        return (_ANSWERS[self._ask("[a]pprove, [r]eject or [s]kip", "ars")], self._session, "--all")
+
+    def _can_ask(self, *words: str) -> bool:
+        """Does a person sit here? Where none does, say how to decide and go on."""
+        if not self._as_json and is_interactive():
+            return True
+        self.say("nobody can be asked here (--auto answers by itself); decide and go on with:")
+        self.say(command_line(*words, home=self._home))
+        self.say(command_line("resume", self._session, home=self._home))
+        return False
+
+    def _ask(self, question: str, keys: str) -> str:
+        choice = click.Choice(list(keys), case_sensitive=False)
+        answer: str = click.prompt(f"   {question}", type=choice, default=keys[0], show_choices=False)
+        return answer.lower()
 
     # -- looking back ----------------------------------------------------------------------------------
 
     def _kept_promises(self) -> bool:
-        """Was it one run, and did every call run once? Told, with what shows it."""
+        """Did the harness do what it says it does? Told, with what shows it."""
         runs = {event.run_id for event in self._events}
-        ran = [event.call_id for event in self._events if isinstance(event, ev.ToolCallEndEvent)]
-        once = len(ran) == len(set(ran))
-        one = len(runs) == 1
-        self.say(f"one run over all processes: {'yes' if one else 'no'} ({', '.join(sorted(runs))})")
-        self.say(f"every call carried out once: {'yes' if once else 'no'} ({len(ran)} calls)")
-        return one and once
+        calls = [event for event in self._events if isinstance(event, ev.ToolCallEndEvent)]
+        ran = [event.call_id for event in calls if event.executed]
+        closed = [event for event in self._events if isinstance(event, ev.GateBlockedEvent)]
+        phases = [event.after for event in self._events if isinstance(event, ev.PhaseChangedEvent)]
+        last = phases[-1] if phases else None
+        told = {
+            f"one run over all processes ({', '.join(sorted(runs))})": len(runs) == 1,
+            f"every call carried out once ({len(ran)} calls)": len(ran) == len(set(ran)),
+            f"gates that closed ({len(closed)})": bool(closed),
+            f"backup before the change ({len(self._backups())} taken)": self._backed_up(),
+            f"the task is closed (phase {last})": last is Phase.NO_TASK,
+        }
+        for text, holds in told.items():
+            self.say(f"{self._paint('green', 'yes') if holds else self._paint('red', 'no ')}  {text}")
+        return all(told.values())
+
+    def _backups(self) -> list[int]:
+        """Where among the events a backup was taken."""
+        return [place for place, event in enumerate(self._events) if isinstance(event, ev.BackupTakenEvent)]
+
+    def _backed_up(self) -> bool:
+        edits = [
+            place for place, event in enumerate(self._events)
+            if isinstance(event, ev.ToolCallStartEvent) and event.tool_name == "edit"
+        ]  # fmt: skip
+        return bool(edits) and min(self._backups(), default=len(self._events)) < edits[-1]
 
 
 def _environment() -> dict[str, str]:
     """Ours, with the Python we run on found first, and without settings that would change the showing."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("JACKSTAY_")}
+    strange = ("JACKSTAY_", "GIT_")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(strange)}
     path = os.pathsep.join((str(Path(sys.executable).parent), kept.get("PATH", os.defpath)))
-    return {**kept, "PATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
+    plain_git = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+    return {**kept, **plain_git, "PATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def _copy(source: Traversable, target: Path) -> None:

@@ -1,7 +1,12 @@
 """What did the harness just do? Events of the demo's runs as sentences."""
 
 from jackstay.cli.plain import args_text, clip, safe, shown, subject
+from jackstay.cli.screen import gate_text
 from jackstay.core import events as ev
+from jackstay.policy.checklist import SEVEN
+from jackstay.policy.gates import CLOSURE_CHECK
+
+_CHECKED = frozenset(item.id for item in SEVEN if item.checked_by == "harness")
 
 
 def sentence(event: ev.Event) -> str | None:
@@ -29,10 +34,20 @@ def sentence(event: ev.Event) -> str | None:
 
 
 def _call(event: ev.ToolCallEndEvent) -> str:
+    if event.tool_name == CLOSURE_CHECK:
+        return _closing(event)
     what = f"{shown(event.tool_name)} {shown(subject(event.args))}"
     if event.executed is False:
-        return f"{what} is not run: {safe(clip(event.text, 200))}"
+        return f"{what} is not run: {safe(clip(event.text, 100))}"
     return f"{what} runs: {'failed, ' if event.is_error else ''}{safe(_gist(event.text))}"
+
+
+def _closing(event: ev.ToolCallEndEvent) -> str:
+    item = str(event.args.get("item", ""))
+    if event.is_error:
+        return f"closing item {shown(item)} stays open: {safe(event.text)}"
+    by = "checked by the harness" if item in _CHECKED else "ticked with evidence"
+    return f"closing item {shown(item)} is {by}: {shown(clip(str(event.args.get('evidence', ''))))}"
 
 
 def _gist(text: str) -> str:
@@ -47,7 +62,7 @@ def _discipline(event: ev.Event) -> str | None:
         case ev.PhaseChangedEvent():
             return f"phase {event.before} → {event.after}: {safe(event.why)}"
         case ev.GateBlockedEvent():
-            return f"the gate {shown(event.gate)} refuses {shown(event.tool_name)}: {safe(event.reason)}"
+            return f"{gate_text(event.gate)} refuses {shown(event.tool_name)}: {safe(event.reason)}"
         case ev.BackupTakenEvent():
             return f"a backup of {shown(event.path)} is taken"
         case ev.SkillLoadedEvent():

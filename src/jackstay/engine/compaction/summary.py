@@ -136,7 +136,8 @@ def history(messages: Sequence[Message], tokens: int) -> str:
     level = max(24, water_level(sizes, max(0, tokens - labels)))
     while True:
         made = "\n".join(
-            f"{label}\n{indented(clip_text(text, level, plain_marker))}" for label, text in entries
+            f"{label}\n{indented(text if size <= level else clip_text(text, level, plain_marker))}"
+            for (label, text), size in zip(entries, sizes, strict=True)
         )
         if level <= 24 or text_tokens(made) <= tokens:
             return made

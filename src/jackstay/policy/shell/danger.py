@@ -58,9 +58,7 @@ def _targets(effects: Sequence[Effect]) -> list[Danger]:
         if _DEVICE.match(path):
             found.append(Danger("raw-device", one.target, one.evidence, f"writes to the device {one.target}"))
         elif _HOOKS.search(path):
-            found.append(
-                Danger("git-hooks", one.target, one.evidence, f"changes what git runs ({one.target})")
-            )
+            found.append(Danger("git-hooks", one.target, one.evidence, f"changes what git runs ({one.target})"))
         elif _START_UP.search(path):
             found.append(
                 Danger("start-up", one.target, one.evidence, f"changes what runs at start-up ({one.target})")

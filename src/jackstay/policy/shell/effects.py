@@ -138,9 +138,7 @@ class Judge:
         for target in targets:
             self.network.append(target.text)
             if call.scope.texts(target) is None:
-                self.note(
-                    SENDS, target.text, call.text, f"sends what {target.text} stands for to the network"
-                )
+                self.note(SENDS, target.text, call.text, f"sends what {target.text} stands for to the network")
             else:
                 self.note(LOOKUP, target.text, call.text, f"looks up {target.text}")
 
@@ -233,15 +231,9 @@ class Judge:
         target = one.target
         if one.op in ("<<", "<<-", "<<<", "<&-", ">&-"):
             return
-        if (
-            one.op in ("<&", ">&")
-            and target.fixed
-            and target.text.rstrip("-").isdigit() | (target.text == "-")
-        ):
+        if one.op in ("<&", ">&") and target.fixed and target.text.rstrip("-").isdigit() | (target.text == "-"):
             return
-        if target.text.startswith(("/dev/tcp/", "/dev/udp/")) or (
-            not target.fixed and "/dev/" in target.text
-        ):
+        if target.text.startswith(("/dev/tcp/", "/dev/udp/")) or (not target.fixed and "/dev/" in target.text):
             self.note(SENDS, target.text, one.text, f"opens a network connection to {target.text}")
         elif one.op == "<":
             self.reads((target,), one.text)
@@ -325,9 +317,7 @@ ANY: Final = Word("…", fixed=False, sources=(UNKNOWN,), many=True, inner=(UNKN
 def _asks_help(arguments: Sequence[Word]) -> bool:
     """`git commit --help`, `docker help run`: help about a sub-command, and nothing else."""
     *names, last = arguments or (Word(""),)
-    plain = all(
-        word.fixed and word.text.replace("-", "").isalpha() and word.text[:1] != "-" for word in names
-    )
+    plain = all(word.fixed and word.text.replace("-", "").isalpha() and word.text[:1] != "-" for word in names)
     runs = any(word.text in ("run", "exec", "x", "dlx", "tool") for word in names)
     if arguments and arguments[0].fixed and arguments[0].text == "help":
         return plain and last.fixed and last.text.replace("-", "").isalpha() and last.text[:1] != "-"

@@ -81,9 +81,7 @@ def _operator(raw: str, plain: Braced, rest: str) -> Braced:
     for operator in _WORD_OPS:
         if rest.startswith(operator):
             tail = rest[len(operator) :]
-            kept = operator in (":?", "?") or re.fullmatch(
-                r"(?:[A-Za-z0-9_./][\w./:@%+=-]*)?", tail, re.ASCII
-            )
+            kept = operator in (":?", "?") or re.fullmatch(r"(?:[A-Za-z0-9_./][\w./:@%+=-]*)?", tail, re.ASCII)
             return plain._replace(source=plain.source if kept and operator not in (":+", "+") else UNKNOWN)
     if rest[0] == ":":
         inner = rest[1:]

@@ -347,9 +347,7 @@ def _git_remote(judge: Judge, call: Call, seen: Seen) -> None:
     for word in seen.operands[:1]:
         judge.network.append(word.text)
         if "::" in word.text or word.many or call.scope.texts(word) is None:
-            judge.note(
-                fx.EXECUTES, word.text, call.text, f"lets {word.text} choose the program that connects"
-            )
+            judge.note(fx.EXECUTES, word.text, call.text, f"lets {word.text} choose the program that connects")
 
 
 CHECKS: Final[dict[str, Callable[[Judge, Call, Seen], None]]] = {

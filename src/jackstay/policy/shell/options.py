@@ -136,9 +136,7 @@ def scan(spec: Spec, words: Sequence[Word], scope: Scope, *, stop: bool = False)
         elif not word.fixed and not ended and not spec.exposed:
             known = scope.texts(word) or ()
             seen.odd += [(one, "is put in by an expansion") for one in known if one[:1] == "-"]
-        dashed = (
-            text[:1] == "-" and len(text) > 1 and (word.fixed or not word.sources or word.shape[:1] == "-")
-        )
+        dashed = text[:1] == "-" and len(text) > 1 and (word.fixed or not word.sources or word.shape[:1] == "-")
         if ended or not dashed or (spec.entry.negative and _NUMBER.fullmatch(text)):
             if stop:
                 return seen, state.at - 1

@@ -58,9 +58,7 @@ def curl(judge: Judge, call: Call, spec: Spec) -> None:
         elif given.name in ("-X", "--request") and value.text not in ("HEAD", "GET", "OPTIONS"):
             judge.note(fx.SENDS, value.text, f"{call.name} {given.written}", f"sends a {value.text} request")
         elif given.name in ("-w", "--write-out") and ("%output" in value.text or value.text[:1] == "@"):
-            judge.note(
-                fx.WRITES, value.text, f"{call.name} {given.written}", "may write where its format says"
-            )
+            judge.note(fx.WRITES, value.text, f"{call.name} {given.written}", "may write where its format says")
         elif given.name not in _CARRIES_NOTHING and call.scope.texts(value) is None:
             judge.note(
                 fx.SENDS, value.text, f"{call.name} {given.written}", f"sends what {value.text} stands for"
@@ -188,9 +186,7 @@ def _ip_verb(judge: Judge, call: Call, texts: list[str]) -> None:
     sets = "link".startswith(texts[0]) and verb in ("s", "se")
     if sets or not (any(one.startswith(verb) for one in _IP_ASKS) or verb in _IP_MORE):
         judge.note(fx.SERVICE, verb, call.text, f"may change the network ({verb})")
-    elif (
-        texts[0].startswith("x") and len(texts) > 2 and texts[2] not in ("list", "show", "ls", "get", "count")
-    ):
+    elif texts[0].startswith("x") and len(texts) > 2 and texts[2] not in ("list", "show", "ls", "get", "count"):
         judge.note(fx.SERVICE, texts[2], call.text, f"may change the network ({texts[2]})")
 
 

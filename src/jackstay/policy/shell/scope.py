@@ -97,9 +97,7 @@ class Scope:
 
     def outputs(self, number: int) -> list[SimpleCommand]:
         """The commands whose output a substitution gives."""
-        return [
-            one for one in self.facts.commands if one.inside == number and not one.piped_out and one.words
-        ]
+        return [one for one in self.facts.commands if one.inside == number and not one.piped_out and one.words]
 
     def plain_output(self, number: int) -> bool:
         """Whether a substitution gives one word that does not begin with a dash, whatever it prints."""

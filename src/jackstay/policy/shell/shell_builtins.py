@@ -128,9 +128,7 @@ def declare(judge: Judge, call: Call) -> None:
         if word.fixed and text[:1] in ("-", "+"):
             flags += text
             if not _DECLARE.fullmatch(text):
-                judge.note(
-                    fx.OPAQUE, text, call.text, f"uses {text}, which makes names or values be evaluated"
-                )
+                judge.note(fx.OPAQUE, text, call.text, f"uses {text}, which makes names or values be evaluated")
         elif word.fixed and _NAME.fullmatch(text):
             names.append(text)
         elif word.fixed or not (text.endswith("=") and _NAME.fullmatch(text[:-1])):
@@ -159,9 +157,7 @@ def _compound(value: Word, *, arrays: bool) -> bool:
 
 def unset(judge: Judge, call: Call) -> None:
     """`unset`: forgets variables; forgetting one that guards what runs is a change."""
-    names_set(
-        judge, call, [word for word in call.arguments if not (word.fixed and word.text in ("-v", "-f"))]
-    )
+    names_set(judge, call, [word for word in call.arguments if not (word.fixed and word.text in ("-v", "-f"))])
 
 
 def let(judge: Judge, call: Call) -> None:

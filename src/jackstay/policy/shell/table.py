@@ -108,9 +108,7 @@ _RESERVED: Final = frozenset(("wrappers", "changes", "lists"))
 
 def known(program: str) -> bool:
     """Whether the program is in the table under any heading."""
-    return (
-        (program in _table() and program not in _RESERVED) or program in _wrappers() or program in changes()
-    )
+    return (program in _table() and program not in _RESERVED) or program in _wrappers() or program in changes()
 
 
 @lru_cache(maxsize=1024)

@@ -73,9 +73,7 @@ def analyse_command(text: str) -> ShellVerdict:
     read-only."""
     try:
         return judge_facts(parse(text))
-    except (
-        Exception
-    ) as failure:  # a caller may take a crash for consent: a fault of ours refuses, and says so
+    except Exception as failure:  # a caller may take a crash for consent: a fault of ours refuses, and says so
         return judge_facts(unread(text, f"the analyser failed ({failure!r})"))
 
 

@@ -200,8 +200,7 @@ def watch(judge: Judge, call: Call, spec: Spec) -> None:
 _SSH: Final = prepare(
     "ssh",
     Entry(
-        short="46AaCfGgKkMNnqsTtVvXxYy B: b: c: D: E:> e: F:! I:! i:< J: L: l: m: O: o:! P: p: Q: R: S: W: "
-        "w:",
+        short="46AaCfGgKkMNnqsTtVvXxYy B: b: c: D: E:> e: F:! I:! i:< J: L: l: m: O: o:! P: p: Q: R: S: W: w:",
         operands="text",
     ),
 )

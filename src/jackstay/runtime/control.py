@@ -1,0 +1,112 @@
+"""How is a run stopped from outside: by its own program, or by another process through the session's inbox?"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from typing import Literal
+
+from jackstay.core.errors import AlreadyDecided, Conflict, SessionBusy, StoreError, UnknownSession
+from jackstay.core.inputs import Cancelled
+from jackstay.engine.machine import step
+from jackstay.engine.ports import Posted, Record, Stored
+from jackstay.engine.stopping import CANCEL
+from jackstay.runtime.commands import person
+from jackstay.runtime.session import AgentSession
+
+WATCH_S = 1.0
+_KEY = "!cancel"  # no call id looks like this
+CancelAnswer = Literal["cancelled", "ordered", "over"]
+log = logging.getLogger("jackstay")
+
+
+class Control:
+    """How somebody outside stops a run: for good, or so that it can be taken up again."""
+
+    def __init__(self) -> None:
+        self.final = False
+        self.by = "an interruption"
+
+
+class Watch:
+    """Looks for an order to cancel: when asked, and every WATCH_S seconds while something lasts."""
+
+    def __init__(self, ordered: Callable[[], str | None], control: Control) -> None:
+        self._ordered, self._control = ordered, control
+        self._task: asyncio.Task[object] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._rang = False
+
+    def start(self) -> None:
+        """Watch over the current task."""
+        self._task = asyncio.current_task()
+        self._arm()
+
+    def stop(self) -> None:
+        """Watch no more, and leave nothing of it on the task."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self.heeded()
+
+    def look(self) -> str | None:
+        """Who has ordered it, if anybody has by now."""
+        return self._ordered()
+
+    def heeded(self) -> bool:
+        """Was it this watch alone that stopped the task? Then the task may go on to its end."""
+        if not self._rang or self._task is None:
+            return False
+        self._rang = False
+        return self._task.uncancel() == 0
+
+    def _arm(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(WATCH_S, self._ring)
+
+    def _ring(self) -> None:
+        try:
+            by = self._ordered()
+        except StoreError as problem:  # the next commit will tell it to who runs the session
+            log.warning("inbox=unreadable error=%s", problem)
+            by = None
+        if by is None or self._task is None:
+            self._arm()
+            return
+        self._control.by, self._control.final, self._rang = by, True, True
+        self._task.cancel()
+
+
+def cancel(session: AgentSession, *, by: str | None = None) -> CancelAnswer:
+    """End the session's run for good, from any process; nothing that is still to come of it counts.
+
+    "cancelled": nobody was running it, it is over now, every open call is answered. "ordered": a worker runs it
+    and will stop within a second or two; if that one dies, whoever resumes the run ends it. "over": there was
+    nothing to cancel. Raises UnknownSession.
+    """
+    author = by or person()
+    while True:
+        stored = session.store.load(session.session_id)
+        if stored is None:
+            raise UnknownSession(session.session_id)
+        if not stored.state.is_open:
+            return "over"
+        if stored.lease is not None:
+            return _order(session, stored, author)
+        try:
+            _end(session, stored, author)
+        except (Conflict, SessionBusy):
+            continue  # somebody took it up, or ended it, in between
+        return "cancelled"
+
+
+def _order(session: AgentSession, stored: Stored, by: str) -> CancelAnswer:
+    data = {"by": by, "run_id": stored.state.run_id}
+    with contextlib.suppress(AlreadyDecided):  # the same order waits already
+        session.store.post(session.session_id, Posted(0, _KEY, command=CANCEL, data=data))
+    return "ordered"
+
+
+def _end(session: AgentSession, stored: Stored, by: str) -> None:
+    made = step(stored.state, Cancelled(session.now(), by))
+    drained = [item.number for item in session.store.inbox(session.session_id)]
+    record = Record(made.state, made.appended, made.amended, made.events, made.artifacts, drained)
+    session.store.commit(session.session_id, stored.version, record)

@@ -1,0 +1,129 @@
+"""The real Claude Code against a scripted model server, in a home of its own, with no credentials."""
+
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from jackstay.core.phase import Phase
+from jackstay.core.state import PolicyState
+from jackstay.hosts.state import HostStore, Session
+from tests.hosts.messages_server import MessagesServer
+
+VERSION = "2.1.197"
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "jackstay-tests"
+MISSING = (
+    "the tests of the Claude Code adapter run the real program: npm (Node 20 or later) has to be there, and "
+    f"`npm install @anthropic-ai/claude-code@{VERSION}` has to work once; its result is kept in {CACHE}"
+)
+
+
+def binary() -> Path:
+    """The real program, installed once and kept. Fails with what is missing; never skips."""
+    folder = CACHE / f"claude-code-{VERSION}"
+    program = folder / "node_modules" / ".bin" / "claude"
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "complete").exists():
+            _install(folder)
+    return program
+
+
+def _install(folder: Path) -> None:
+    npm = shutil.which("npm")
+    assert npm is not None, MISSING
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    done = subprocess.run(
+        [npm, "install", "--no-audit", "--no-fund", "--prefix", str(folder), f"@anthropic-ai/claude-code@{VERSION}"],
+        capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=100,
+    )  # fmt: skip
+    assert done.returncode == 0, f"{MISSING}\n{done.stderr[-2000:]}"
+    (folder / "complete").touch()
+
+
+class Claude:
+    """One machine with Claude Code on it: a user's home, a project, our home, and the model's script."""
+
+    def __init__(self, root: Path, server: MessagesServer) -> None:
+        self.server = server
+        self.user, self.project, self.home = root / "user", root / "project", root / "jackstay"
+        for folder in (self.user, self.project):
+            folder.mkdir()
+        self.env = {
+            "PATH": os.environ["PATH"], "HOME": str(self.user), "JACKSTAY_HOME": str(self.home), "IS_SANDBOX": "1",
+            "ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "sk-ant-dummy-0000",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_TELEMETRY": "1", "DISABLE_AUTOUPDATER": "1",
+            "DISABLE_ERROR_REPORTING": "1", "LANG": "C.UTF-8",
+        }  # fmt: skip
+        self.session = ""
+
+    @property
+    def settings(self) -> Path:
+        return self.user / ".claude" / "settings.json"
+
+    def jackstay(self, *words: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """Our own command, as this user types it in the project."""
+        done = subprocess.run(
+            [sys.executable, "-m", "jackstay", *words], cwd=self.project,
+            env={**self.env, "PYTHONPATH": os.environ.get("PYTHONPATH", "")},
+            capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=60,
+        )  # fmt: skip
+        assert not check or done.returncode == 0, done.stdout + done.stderr
+        return done
+
+    def installed(self) -> "Claude":
+        self.jackstay("host", "install", "claude-code")
+        return self
+
+    def says(self, prompt: str, *flags: str) -> dict[str, Any]:
+        """One prompt in the session (a new one at first), until the model has nothing more to do."""
+        resume = ["--resume", self.session] if self.session else []
+        done = subprocess.run(
+            [binary(), "-p", prompt, "--output-format", "json", "--model", "claude-sonnet-4-5",
+             "--permission-mode", "bypassPermissions", *resume, *flags],
+            cwd=self.project, env=self.env, capture_output=True, text=True, check=False,
+            stdin=subprocess.DEVNULL, timeout=100,
+        )  # fmt: skip
+        assert done.stdout, done.stderr
+        result: dict[str, Any] = json.loads(done.stdout)
+        self.session = result["session_id"]
+        return result
+
+    def dismiss(self) -> None:
+        """Let the process go that answers this home's hooks."""
+        (self.home / "hosts" / "hook.sock").unlink(missing_ok=True)
+
+    @property
+    def policy(self) -> PolicyState:
+        store = HostStore(self.home)
+        state = store.read(Session("claude-code", self.session))
+        store.close()
+        assert state is not None
+        return state.policy
+
+    @property
+    def phase(self) -> Phase:
+        return self.policy.phase.phase
+
+    @property
+    def read_by_model(self) -> str:
+        """The messages of the last request, as text."""
+        return json.dumps(self.server.bodies[-1]["messages"], ensure_ascii=False)
+
+    def only(self, event: str) -> None:
+        """Take our hooks for all other events out."""
+        settings = json.loads(self.settings.read_text())
+        settings["hooks"] = {event: settings["hooks"][event]}
+        self.settings.write_text(json.dumps(settings))
+
+    def replaced(self, old: str, new: str) -> None:
+        """Something in every hook's shell line is another."""
+        settings = self.settings.read_text()
+        assert old in settings
+        self.settings.write_text(settings.replace(old, new))

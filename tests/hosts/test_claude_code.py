@@ -1,0 +1,260 @@
+"""The discipline inside the real Claude Code: whole conversations against a scripted model."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from jackstay.core.phase import Phase
+from jackstay.ward.audit import Audit
+from jackstay.ward.backup import Backups
+from tests.hosts.claude import Claude
+from tests.hosts.messages_server import MessagesServer, text, use
+
+pytestmark = [pytest.mark.hosts, pytest.mark.timeout(150)]
+
+OWN = "mcp__jackstay__"
+LOOKED = (
+    "looked: one file was written; git, port, disk, temporary, process, unit and connection: what differs is of "
+    "other programs on this machine"
+)
+
+
+@pytest.fixture
+def claude(tmp_path: Path) -> Iterator[Claude]:
+    with MessagesServer().running() as server:
+        machine = Claude(tmp_path, server).installed()
+        yield machine
+        machine.dismiss()
+
+
+def _approved(claude: Claude, *turns: list[dict[str, object]]) -> None:
+    """As far as an approved plan, with `turns` for the approving prompt."""
+    claude.server.scripts["task"] = [
+        [text("[HARNESS: task_started]"), use("Bash", command="ls", description="d")],
+        [text("Write it down.\n\n[HARNESS: plan]")],
+        *turns,
+        [text("done with it")],
+    ]
+    claude.says("<<task>> please")
+    assert claude.phase is Phase.PLANNING
+    claude.says("go ahead")
+
+
+def test_one_task_from_the_first_refusal_to_done(claude: Claude) -> None:
+    file = claude.project / "a.txt"
+    file.write_text("before\n")
+    ticks = [
+        use(f"{OWN}closure_check", item=item, evidence=LOOKED)
+        for item in ("credential_scan", "skill_update", "decision_record", "registration_check",
+                     "information_storage", "baseline_comparison", "commit_housekeeping")
+    ]  # fmt: skip
+    claude.server.scripts["task"] = [
+        [use("Bash", command="echo x > first", description="d")],
+        [text("So it is a task.\n\n[HARNESS: task_started]"), use("Read", file_path=str(file))],
+        [use("Write", file_path=str(file), content="early\n")],
+        [text("My plan: put 'after' into a.txt.\n\n[HARNESS: plan]")],
+        [text("Shall I?")],
+        [use("Write", file_path=str(file), content="after\n")],
+        [use("Bash", command="echo more >> a.txt", description="d")],
+        [text("[HARNESS: done]")],
+        [text("[HARNESS: done]")],
+        [use(f"{OWN}discipline_set_phase", phase="no_task", reason="it is done")],
+        ticks,
+        [text("All is ticked.\n\n[HARNESS: done]")],
+    ]
+    claude.says("<<task>> change a.txt")
+    assert not (claude.project / "first").exists()
+    assert file.read_text() == "before\n"
+    assert claude.phase is Phase.PLANNING
+    assert "Research Gate" in claude.read_by_model
+    claude.says("可以吗？")
+    assert claude.phase is Phase.PLANNING
+    claude.says("可以")
+    assert file.read_text() == "after\nmore\n"
+    kept = Backups(claude.home).list(path=str(file))
+    assert {copy.was for backup in kept for copy in backup.copies} == {"file"}
+    assert len(kept) == 2, "each write has its own backup"
+    assert claude.phase is Phase.NO_TASK, claude.read_by_model[-3000:]
+    seen = claude.read_by_model
+    assert "The closing checklist is open" in seen
+    assert "modifying" in seen, "the guidance of a phase that a call has moved to"
+    assert [one.gate for one in Audit(claude.home).records()][:2] == ["start", "research"]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        use("MultiEdit", file_path="a.txt", edits=[{"old_string": "a", "new_string": "b"}]),
+        use("NotebookEdit", notebook_path="n.ipynb", new_source="x"),
+        use("Write", file_path="b.txt", content="b"),
+        use("Bash", command="cd . && touch b.txt", description="d"),
+        use("Bash", command="ls && (cat a.txt; echo > b.txt)", description="d"),
+        use("mcp__files__write", path="b.txt"),
+    ],
+    ids=["MultiEdit", "NotebookEdit", "Write", "cd-and", "subshell", "mcp"],
+)  # fmt: skip
+def test_what_has_effects_waits_for_the_plan(claude: Claude, call: dict[str, object]) -> None:
+    """Under research, with all of the host's own questions switched off; the retry is refused like the first."""
+    (claude.project / "a.txt").write_text("a")
+    (claude.project / "n.ipynb").write_text('{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}')
+    _files_server(claude)
+    claude.server.scripts["task"] = [[text("[HARNESS: task_started]"), call], [call], [text("stopped")]]
+    result = claude.says("<<task>> go", "--dangerously-skip-permissions")
+    names = sorted(path.name for path in claude.project.iterdir() if not path.name.startswith("."))
+    assert names == ["a.txt", "n.ipynb"]
+    assert (claude.project / "a.txt").read_text() == "a"
+    assert claude.phase is Phase.TASK_STARTED
+    if call["name"] not in ("MultiEdit", "NotebookEdit"):  # those the host may refuse before it asks anybody
+        assert len(result["permission_denials"]) == 2
+
+
+def _files_server(claude: Claude) -> None:
+    """A user's own MCP server with a tool that writes a file."""
+    script = claude.user / "files.py"
+    script.write_text(
+        "import json, sys\n"
+        "for line in sys.stdin:\n"
+        "    m = json.loads(line)\n"
+        "    r = {'initialize': {'protocolVersion': '2025-06-18', 'capabilities': {'tools': {}},\n"
+        "                        'serverInfo': {'name': 'files', 'version': '1'}},\n"
+        "         'tools/list': {'tools': [{'name': 'write', 'description': 'w', 'inputSchema':\n"
+        "                        {'type': 'object', 'properties': {'path': {'type': 'string'}}}}]}}\n"
+        "    if m.get('method') == 'tools/call':\n"
+        "        open(m['params']['arguments']['path'], 'w').close()\n"
+        "        r['tools/call'] = {'content': [{'type': 'text', 'text': 'written'}]}\n"
+        "    if 'id' in m:\n"
+        "        print(json.dumps({'jsonrpc': '2.0', 'id': m['id'], 'result': r.get(m['method'], {})}), flush=True)\n"
+    )
+    import json
+    import sys
+
+    servers = claude.user / ".claude.json"
+    known = json.loads(servers.read_text())
+    known["mcpServers"]["files"] = {"type": "stdio", "command": sys.executable, "args": [str(script)]}
+    servers.write_text(json.dumps(known))
+
+
+def test_parallel_calls_and_a_subagent(claude: Claude) -> None:
+    """Eight calls at once do not disarm the gate, and a subagent is bound by its session's phase."""
+    touches = [use("Bash", command=f"touch p{number}", description="d") for number in range(4)]
+    reads = [use("Read", file_path=str(claude.project / "a.txt")) for _ in range(4)]
+    (claude.project / "a.txt").write_text("a")
+    claude.server.scripts["task"] = [
+        [text("[HARNESS: task_started]"), *reads, *touches],
+        [use("Agent", description="d", prompt="<<sub>> write", subagent_type="general-purpose")],
+        [text("stopped")],
+    ]
+    claude.server.scripts["sub"] = [
+        [use("Bash", command="touch sub1", description="d")],
+        [text("[HARNESS: casual]"), use(f"{OWN}discipline_set_phase", phase="executing", reason="I want to")],
+        [use("Bash", command="touch sub2", description="d")],
+        [text("[HARNESS: casual]")],
+    ]
+    claude.says("<<task>> go")
+    assert sorted(path.name for path in claude.project.iterdir()) == ["a.txt"]
+    assert claude.phase is Phase.TASK_STARTED
+
+
+def test_headless_question_is_kept_and_passes_once(claude: Claude) -> None:
+    """In planning, with nobody to ask: the write waits in our store, and the retried call runs once."""
+    write = use("Write", file_path=str(claude.project / "a.txt"), content="b")
+    again = use("Bash", command="rm a.txt", description="d")
+    claude.server.scripts["task"] = [
+        [text("[HARNESS: task_started]"), use("Bash", command="ls", description="d")],
+        [text("[HARNESS: plan]")],
+        [write], [text("I wait.")],
+        [write], [again], [text("written")],
+    ]  # fmt: skip
+    claude.says("<<task>> go")
+    claude.says("what about it?")
+    assert not (claude.project / "a.txt").exists()
+    line = claude.jackstay("host", "pending").stdout
+    assert line.split()[0] in claude.read_by_model
+    claude.jackstay("host", "approve", line.split()[0])
+    claude.says("somebody has decided, I think")
+    assert (claude.project / "a.txt").read_text() == "b"
+    assert claude.phase is Phase.PLANNING
+    assert "rm a.txt" in claude.jackstay("host", "pending").stdout
+
+
+def test_a_persons_commands(claude: Claude) -> None:
+    """`/approve-plan` and `/phase` are the user's; the model cannot call them."""
+    claude.server.scripts["task"] = [
+        [text("[HARNESS: task_started]"), use("Bash", command="ls", description="d")],
+        [text("[HARNESS: plan]"), use("Skill", skill="approve-plan")],
+        [text("waiting")],
+        [use("Write", file_path=str(claude.project / "a.txt"), content="b")],
+        [text("written")],
+        [text("moved")],
+    ]
+    claude.says("<<task>> go")
+    assert claude.phase is Phase.PLANNING
+    claude.says("/approve-plan")
+    assert (claude.project / "a.txt").read_text() == "b"
+    claude.says("/phase planning think again")
+    assert claude.phase is Phase.PLANNING
+
+
+def test_the_agent_cannot_disarm_it(claude: Claude) -> None:
+    """With an approved plan and every host question off: no touching of hooks, home, or a host without us."""
+    settings = claude.settings.read_text()
+    _approved(
+        claude,
+        [use("Bash", command=f"echo '{{}}' > {claude.settings}", description="d"),
+         use("Bash", command="claude -p hi --setting-sources project", description="d"),
+         use("Bash", command="jackstay host uninstall claude-code", description="d"),
+         use("Bash", command=f"rm -rf {claude.home}", description="d"),
+         use("Write", file_path=str(claude.project / ".claude/settings.json"), content='{"disableAllHooks": true}')],
+    )  # fmt: skip
+    assert claude.settings.read_text() == settings
+    assert (claude.home / "hosts.db").exists()
+    assert not (claude.project / ".claude").exists()
+    assert claude.phase is Phase.EXECUTING
+
+
+def test_plan_mode_changes_nothing(claude: Claude) -> None:
+    """The host's own plan mode beside ours: the write is refused, reading is not."""
+    claude.server.scripts["task"] = [
+        [text("[HARNESS: task_started]"), use("Bash", command="ls", description="d")],
+        [use("Bash", command="touch x", description="d")],
+        [text("stopped")],
+    ]
+    claude.says("<<task>> go", "--permission-mode", "plan")
+    assert not (claude.project / "x").exists()
+    assert claude.phase is Phase.TASK_STARTED
+
+
+def test_a_resumed_session_goes_on_where_it_was(claude: Claude) -> None:
+    """Also without a record of it: then as a lost session, under the research gate."""
+    _approved(claude)
+    assert claude.phase is Phase.EXECUTING
+    for path in claude.home.glob("hosts.db*"):
+        path.unlink()
+    claude.server.scripts["task"] += [[use("Bash", command="touch x", description="d")], [text("stopped")]]
+    claude.says("go on")
+    assert not (claude.project / "x").exists()
+    assert claude.phase is Phase.TASK_STARTED
+
+
+def test_the_plugin_folder_alone(tmp_path: Path) -> None:
+    """Hooks, commands, skills and tools from `--plugin-dir`, nothing in the user's settings."""
+    with MessagesServer().running() as server:
+        claude = Claude(tmp_path, server)
+        folder = tmp_path / "plugin"
+        claude.jackstay("host", "install", "claude-code", "--plugin", str(folder))
+        assert not claude.settings.exists()
+        own = "mcp__plugin_jackstay_jackstay__"
+        server.scripts["task"] = [
+            [use(f"{own}discipline_set_phase", phase="task_started", reason="a task")],
+            [use("Bash", command="touch x", description="d")],
+            [use("Bash", command="ls", description="d")],
+            [text("[HARNESS: plan]")],
+            [use("Bash", command="touch y", description="d")],
+            [text("written")],
+        ]
+        claude.says("<<task>> go", "--plugin-dir", str(folder))
+        assert claude.phase is Phase.PLANNING
+        claude.says("/jackstay:approve-plan", "--plugin-dir", str(folder))
+        assert [path.name for path in claude.project.iterdir()] == ["y"]
+        claude.dismiss()
