@@ -41,6 +41,10 @@ def _approved(claude: Claude, *turns: list[dict[str, object]]) -> None:
     claude.says("go ahead")
 
 
+@pytest.mark.case("claude-code", "a whole task, from the first refused write to done", "enforced")
+@pytest.mark.case("claude-code", "a question is no approval", "enforced")
+@pytest.mark.case("claude-code", "a backup before each write", "enforced")
+@pytest.mark.case("claude-code", "an early end of closing", "enforced")
 def test_one_task_from_the_first_refusal_to_done(claude: Claude) -> None:
     file = claude.project / "a.txt"
     file.write_text("before\n")
@@ -82,6 +86,7 @@ def test_one_task_from_the_first_refusal_to_done(claude: Claude) -> None:
     assert [one.gate for one in Audit(claude.home).records()][:2] == ["start", "research"]
 
 
+@pytest.mark.case("claude-code", "before the plan, all host questions off: {}", "enforced")
 @pytest.mark.parametrize(
     "call",
     [
@@ -135,6 +140,8 @@ def _files_server(claude: Claude) -> None:
     servers.write_text(json.dumps(known))
 
 
+@pytest.mark.case("claude-code", "eight calls at once keep the gate", "enforced")
+@pytest.mark.case("claude-code", "a subagent of a session under research", "enforced")
 def test_parallel_calls_and_a_subagent(claude: Claude) -> None:
     """Eight calls at once do not disarm the gate, and a subagent is bound by its session's phase."""
     touches = [use("Bash", command=f"touch p{number}", description="d") for number in range(4)]
@@ -156,6 +163,7 @@ def test_parallel_calls_and_a_subagent(claude: Claude) -> None:
     assert claude.phase is Phase.TASK_STARTED
 
 
+@pytest.mark.case("claude-code", "nobody to ask: kept, approved, passes once", "enforced")
 def test_headless_question_is_kept_and_passes_once(claude: Claude) -> None:
     """In planning, with nobody to ask: the write waits in our store, and the retried call runs once."""
     write = use("Write", file_path=str(claude.project / "a.txt"), content="b")
@@ -178,6 +186,7 @@ def test_headless_question_is_kept_and_passes_once(claude: Claude) -> None:
     assert "rm a.txt" in claude.jackstay("host", "pending").stdout
 
 
+@pytest.mark.case("claude-code", "a person's commands, not the model's", "enforced")
 def test_a_persons_commands(claude: Claude) -> None:
     """`/approve-plan` and `/phase` are the user's; the model cannot call them."""
     claude.server.scripts["task"] = [
@@ -196,6 +205,7 @@ def test_a_persons_commands(claude: Claude) -> None:
     assert claude.phase is Phase.PLANNING
 
 
+@pytest.mark.case("claude-code", "hooks, home, a host without us", "enforced")
 def test_the_agent_cannot_disarm_it(claude: Claude) -> None:
     """With an approved plan and every host question off: no touching of hooks, home, or a host without us."""
     settings = claude.settings.read_text()
@@ -213,6 +223,7 @@ def test_the_agent_cannot_disarm_it(claude: Claude) -> None:
     assert claude.phase is Phase.EXECUTING
 
 
+@pytest.mark.case("claude-code", "the host's plan mode on", "enforced")
 def test_plan_mode_changes_nothing(claude: Claude) -> None:
     """The host's own plan mode beside ours: the write is refused, reading is not."""
     claude.server.scripts["task"] = [
@@ -225,6 +236,7 @@ def test_plan_mode_changes_nothing(claude: Claude) -> None:
     assert claude.phase is Phase.TASK_STARTED
 
 
+@pytest.mark.case("claude-code", "resumed without a record of it", "enforced")
 def test_a_resumed_session_goes_on_where_it_was(claude: Claude) -> None:
     """Also without a record of it: then as a lost session, under the research gate."""
     _approved(claude)
@@ -237,6 +249,7 @@ def test_a_resumed_session_goes_on_where_it_was(claude: Claude) -> None:
     assert claude.phase is Phase.TASK_STARTED
 
 
+@pytest.mark.case("claude-code", "the plugin folder alone", "enforced")
 def test_the_plugin_folder_alone(tmp_path: Path) -> None:
     """Hooks, commands, skills and tools from `--plugin-dir`, nothing in the user's settings."""
     with MessagesServer().running() as server:

@@ -73,6 +73,7 @@ FAULTS: dict[str, Callable[[Claude], object]] = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.case("claude-code", "fault: {}", "enforced")
 def test_the_call_does_not_run(claude: Claude, fault: str) -> None:
     """The prompt still comes through where the fault begins after it; the call is blocked with a sentence."""
     FAULTS[fault](claude)
@@ -85,6 +86,7 @@ def test_the_call_does_not_run(claude: Claude, fault: str) -> None:
     assert "jackstay" in claude.read_by_model
 
 
+@pytest.mark.case("claude-code", "a prompt that cannot be heard", "enforced")
 def test_a_blocked_prompt_says_why(claude: Claude) -> None:
     """A person whose prompt cannot be heard is told, and nothing goes to the model."""
     _store(claude).write_bytes(b"[]" * 5000)
@@ -94,6 +96,7 @@ def test_a_blocked_prompt_says_why(claude: Claude) -> None:
 
 
 @pytest.mark.parametrize("fault", ["locked", "frozen"])
+@pytest.mark.case("claude-code", "fault: {}", "enforced")
 def test_what_hangs_is_a_block(claude: Claude, fault: str) -> None:
     """Another process keeps the store locked; the resident is stopped and answers nobody."""
     claude.server.scripts["task"] = [
@@ -120,6 +123,7 @@ def test_what_hangs_is_a_block(claude: Claude, fault: str) -> None:
     assert "jackstay" in claude.read_by_model
 
 
+@pytest.mark.case("claude-code", "a project with a package of our name", "enforced")
 def test_a_project_cannot_take_the_interpreter_over(claude: Claude) -> None:
     """A package of our name in the project, and a path in its settings, are not what the hook imports."""
     evil = claude.project / "jackstay"
@@ -135,6 +139,7 @@ def test_a_project_cannot_take_the_interpreter_over(claude: Claude) -> None:
     assert "task_started" in claude.read_by_model
 
 
+@pytest.mark.case("claude-code", "a project switches all hooks off", "impossible; `jackstay doctor` says so")
 def test_a_project_can_switch_all_hooks_off_and_doctor_says_so(claude: Claude) -> None:
     """The hole that is left (see docs/hosts/claude-code.md), its cure, and who tells."""
     (claude.project / ".claude").mkdir()

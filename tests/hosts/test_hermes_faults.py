@@ -12,7 +12,7 @@ import pytest
 from jackstay.hosts.install_hermes import PLUGINS
 from tests.hosts.hermes_kit import Driver, Host
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.hosts, pytest.mark.timeout(300)]
 REFUSED = "[work-principles]"
 
 
@@ -83,6 +83,8 @@ def _refuses(hermes: Driver, target: Path, session: str = "f") -> str:
     return result
 
 
+@pytest.mark.case("hermes", "the store locked, of a newer version, read-only, on a full disk", "enforced")
+@pytest.mark.case("hermes", "killed while it decides", "enforced")
 def test_every_fault_of_the_store_refuses_and_a_mended_one_judges_again(host: Host) -> None:
     host.install()
     target, database = host.workspace / "fault.txt", host.jackstay / "hosts.db"
@@ -108,6 +110,7 @@ def test_every_fault_of_the_store_refuses_and_a_mended_one_judges_again(host: Ho
         assert not target.exists()
 
 
+@pytest.mark.case("hermes", "the store corrupt", "enforced")
 def test_a_store_of_junk_refuses(host: Host) -> None:
     host.install()
     target, database = host.workspace / "fault.txt", host.jackstay / "hosts.db"
@@ -123,6 +126,7 @@ def test_a_store_of_junk_refuses(host: Host) -> None:
     assert database.read_bytes() == b"junk" * 4096
 
 
+@pytest.mark.case("hermes", "JACKSTAY_HOME replaced by a file", "enforced")
 def test_a_home_that_is_a_file_refuses_and_the_plugin_is_loaded_all_the_same(host: Host) -> None:
     host.install()
     target = host.workspace / "fault.txt"
@@ -138,6 +142,7 @@ def test_a_home_that_is_a_file_refuses_and_the_plugin_is_loaded_all_the_same(hos
 
 
 @pytest.mark.parametrize("fault", ["broken", "absent", "other Python", "half"])
+@pytest.mark.case("hermes", "the package {}", "enforced")
 def test_a_package_that_cannot_be_imported_refuses(host: Host, fault: str) -> None:
     host.install()
     target, room = host.workspace / "fault.txt", host.home / "packages"

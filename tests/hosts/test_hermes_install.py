@@ -14,7 +14,7 @@ from jackstay.hosts.hermes_config import enabled, switched_off, switched_on
 from tests.hosts.chat_server import says
 from tests.hosts.hermes_kit import ROOT, Host, environment
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.hosts, pytest.mark.timeout(300)]
 REFUSED = "[work-principles]"
 SKILLS = install_hermes.SKILLS
 
@@ -47,6 +47,7 @@ def _listed(host: Host) -> dict[str, str]:
     return {name: line for name in install_hermes.PLUGINS for line in lines if name in line.split()}
 
 
+@pytest.mark.case("hermes", "installed by hand as the second seed says", "enforced")
 def test_the_seeds_steps_by_hand(host: Host) -> None:
     # pip install jackstay; the private copy; `jackstay lifecycle sync` writes into its skills
     for step in install_hermes.private_copy(install_hermes.Places(host.jackstay, host.hermes)):
@@ -70,6 +71,7 @@ def test_the_seeds_steps_by_hand(host: Host) -> None:
     assert _steps(host, do=False) == []  # by hand is what the command does
 
 
+@pytest.mark.case("hermes", "installed by `jackstay host install hermes`", "enforced")
 def test_the_command_shows_does_repeats_and_undoes(host: Host) -> None:
     before = host.config.read_bytes()
     shown = _steps(host, do=False)
@@ -95,6 +97,7 @@ def test_the_command_shows_does_repeats_and_undoes(host: Host) -> None:
     assert install_hermes.probe(places, str(environment() / "bin/hermes")) is None
 
 
+@pytest.mark.case("hermes", "work-principles alone", "enforced")
 def test_work_principles_alone(host: Host) -> None:
     host.install()
     host.config.write_text(switched_off(host.config.read_text(), ["context-anchor"], where="config"))
@@ -124,6 +127,7 @@ def test_context_anchor_alone(host: Host) -> None:
         assert "[phase:" not in seen.context
 
 
+@pytest.mark.case("hermes", "installed as entry points; the package broken", "enforced")
 def test_the_wheels_entry_points(host: Host, tmp_path: Path) -> None:
     wheel = tmp_path / "wheel"
     command = [

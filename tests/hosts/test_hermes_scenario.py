@@ -6,9 +6,14 @@ from jackstay.ward.backup import Backups
 from tests.hosts.chat_server import says
 from tests.hosts.hermes_kit import Driver
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.hosts, pytest.mark.timeout(300)]
 
 
+@pytest.mark.case("hermes", "a whole task, from the first refused write to done", "enforced")
+@pytest.mark.case("hermes", "a question is no approval", "enforced")
+@pytest.mark.case("hermes", "a backup before each write", "enforced")
+@pytest.mark.case("hermes", "an early end of closing", "enforced")
+@pytest.mark.case("hermes", "a write by the shell", "enforced")
 def test_a_task_from_the_first_refused_write_to_its_end(guarded: Driver) -> None:
     host, hermes = guarded.host, guarded
     target = host.workspace / "greeting.txt"
@@ -80,6 +85,7 @@ def _ticks() -> list[tuple[str, dict[str, str]]]:
     return [("closure_check", {"item": item, "evidence": said}) for item, said in evidence.items()]
 
 
+@pytest.mark.case("hermes", "a backup before a patch, brought back", "enforced")
 def test_what_was_written_before_can_be_brought_back(guarded: Driver) -> None:
     host, hermes = guarded.host, guarded
     target = host.workspace / "farewell.txt"

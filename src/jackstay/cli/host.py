@@ -9,8 +9,8 @@ import click
 from jackstay.cli.plain import safe, shown
 from jackstay.cli.switches import home_option, json_option
 
-CLAUDE_CODE = "claude-code"
-HOSTS = (CLAUDE_CODE,)
+CLAUDE_CODE, HERMES = "claude-code", "hermes"
+HOSTS = (CLAUDE_CODE, HERMES)
 
 host_argument = click.argument("name", metavar="HOST", type=click.Choice(HOSTS))
 scope_option = click.option(
@@ -21,7 +21,13 @@ scope_option = click.option(
 
 @click.group()
 def host() -> None:
-    """Hold another agent to the discipline: claude-code."""
+    """Hold another agent to the discipline: claude-code, hermes.
+
+    \b
+    Examples:
+      jackstay host install claude-code
+      jackstay host status claude-code
+    """
 
 
 @host.command()
@@ -31,11 +37,20 @@ def host() -> None:
 @click.option("--plugin", metavar="DIR", type=click.Path(), help="Write a plugin folder instead.")
 @home_option
 def install(name: str, project: bool, dry_run: bool, plugin: str | None, home: str | None) -> None:
-    """Make HOST ask jackstay before each call. Undo with `jackstay host uninstall`."""
+    """Make HOST ask jackstay before each call. Undo with `jackstay host uninstall`.
+
+    \b
+    Examples:
+      jackstay host install claude-code --dry-run
+      jackstay host install claude-code
+    """
     from jackstay.config.paths import ensure_private
     from jackstay.config.paths import home as home_path
     from jackstay.hosts import claude_install
 
+    if name == HERMES:
+        _hermes("install_steps", home, dry_run=dry_run, elsewhere=project or plugin is not None)
+        return
     own, python = home_path(home), claude_install.interpreter()
     if not dry_run:
         ensure_private(own)
@@ -59,6 +74,21 @@ def install(name: str, project: bool, dry_run: bool, plugin: str | None, home: s
     click.echo(f"installed: new sessions of {name} are held to the discipline; `jackstay host status {name}`")
 
 
+def _hermes(steps: str, home: str | None, *, dry_run: bool, elsewhere: bool) -> None:
+    from jackstay.cli.host_hermes import carry_out
+    from jackstay.config.paths import home as home_path
+    from jackstay.core.errors import ConfigError
+    from jackstay.hosts import install_hermes
+
+    if elsewhere:
+        raise ConfigError("Hermes is held for its user: --project and --plugin are for claude-code")
+    done = (
+        "installed: new sessions of hermes are held to the discipline; `jackstay host status hermes`"
+        if steps == "install_steps" else "taken out; sessions, backups and the audit record stay"
+    )  # fmt: skip
+    carry_out(getattr(install_hermes, steps), home_path(home), dry_run=dry_run, done=done)
+
+
 def _plugin(folder: Path, files: dict[str, str], *, dry_run: bool) -> None:
     from jackstay.hosts import claude_install
 
@@ -75,10 +105,18 @@ def _plugin(folder: Path, files: dict[str, str], *, dry_run: bool) -> None:
 @click.option("--dry-run", is_flag=True, help="Show what would be undone; write nothing.")
 @home_option
 def uninstall(name: str, project: bool, dry_run: bool, home: str | None) -> None:
-    """Take our entries out of HOST's files again."""
+    """Take our entries out of HOST's files again.
+
+    \b
+    Example:
+      jackstay host uninstall claude-code
+    """
     from jackstay.config.paths import home as home_path
     from jackstay.hosts import claude_install
 
+    if name == HERMES:
+        _hermes("uninstall_steps", home, dry_run=dry_run, elsewhere=project)
+        return
     own = home_path(home)
     place = claude_install.place_of("project" if project else "user", Path.cwd())
     there = claude_install.installed(own, place)
@@ -98,16 +136,25 @@ def uninstall(name: str, project: bool, dry_run: bool, home: str | None) -> None
 @home_option
 @json_option
 def status(name: str, home: str | None, as_json: bool) -> int:
-    """Is HOST held, and where do its sessions stand? Exits 1 when something leaves it unguarded."""
+    """Is HOST held, and where do its sessions stand?
+
+    Exits 1 when something leaves it unguarded.
+
+    \b
+    Example:
+      jackstay host status claude-code
+    """
+    from jackstay.cli.host_hermes import findings as hermes_findings
     from jackstay.cli.host_looks import findings
     from jackstay.config.paths import home as home_path
     from jackstay.core.wire import encode
     from jackstay.hosts.state import HostStore
 
     own = home_path(home)
-    found = list(findings(own, Path.cwd()))
+    found = list(findings(own, Path.cwd()) if name == CLAUDE_CODE else hermes_findings(own))
     for one in found:
-        click.echo(encode(one) if as_json else f"{one.state:<8} {one.text}")
+        lead = "" if name == HERMES else f"{one.state:<8} "  # as the second seed prints them
+        click.echo(encode(one) if as_json else f"{lead}{one.text}")
         if one.mend and not as_json:
             click.echo(f"{'':9}{one.mend}")
     store = HostStore(own)
@@ -127,7 +174,12 @@ def status(name: str, home: str | None, as_json: bool) -> int:
 @home_option
 @json_option
 def pending(home: str | None, as_json: bool) -> None:
-    """Show the calls of hosts that wait for a person."""
+    """Show the calls of hosts that wait for a person.
+
+    \b
+    Example:
+      jackstay host pending
+    """
     from jackstay.core.wire import encode
 
     store = _store(home)
@@ -146,7 +198,12 @@ def pending(home: str | None, as_json: bool) -> None:
 @click.argument("question")
 @home_option
 def approve(question: str, home: str | None) -> int:
-    """Let a waiting call run once, when the agent tries it again. Says nothing about other calls."""
+    """Let a waiting call run once, when the agent tries it again.
+
+    \b
+    Example:
+      jackstay host approve 0f3a9c51b2d47e68
+    """
     return _answer(home, question, "approve", "")
 
 
@@ -155,7 +212,12 @@ def approve(question: str, home: str | None) -> int:
 @click.option("--comment", default="", metavar="TEXT", help="What the agent should read.")
 @home_option
 def reject(question: str, comment: str, home: str | None) -> int:
-    """Turn a waiting call down."""
+    """Turn a waiting call down.
+
+    \b
+    Example:
+      jackstay host reject 0f3a9c51b2d47e68 --comment "not on a Friday"
+    """
     return _answer(home, question, "reject", comment)
 
 
@@ -172,7 +234,12 @@ def _answer(home: str | None, question: str, said: Any, remark: str) -> int:
 @click.argument("session")
 @home_option
 def approve_plan(name: str, session: str, home: str | None) -> None:
-    """Approve the plan of a session of HOST."""
+    """Approve the plan of a session of HOST.
+
+    \b
+    Example:
+      jackstay host approve-plan claude-code 6f1c2e
+    """
     from jackstay.hosts.state import Session
 
     judge = _judge(home)
@@ -187,7 +254,12 @@ def approve_plan(name: str, session: str, home: str | None) -> None:
 @click.option("--reason", required=True, metavar="TEXT", help="Why, for the record.")
 @home_option
 def phase(name: str, session: str, phase: str, reason: str, home: str | None) -> None:
-    """Move the phase of a session of HOST, whatever the table says."""
+    """Move the phase of a session of HOST, whatever the table says.
+
+    \b
+    Example:
+      jackstay host phase claude-code 6f1c2e planning --reason "think again"
+    """
     from jackstay.core.phase import Phase
     from jackstay.hosts.state import Session
 

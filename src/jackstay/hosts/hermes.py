@@ -9,7 +9,6 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-import jackstay
 from jackstay.config.paths import home as default_home
 from jackstay.core.errors import StoreError
 from jackstay.core.messages import JsonObject
@@ -376,7 +375,7 @@ def _tool(ctx: Any, spec: ToolSpec, toolset: str, handler: Hook) -> None:
 
 def _skills(ctx: Any, home: str | None) -> None:
     """The six skills, as the private copy has them, else as the package does."""
-    ours = Path(jackstay.__file__).parent / "skills" / "data"
+    ours = Path(__file__).parents[1] / "skills" / "data"
     for name in SKILLS:
         places = [Path(home) / "hermes" / "skills"] if home else []
         found = next((file for place in (*places, ours) if (file := place / name / "SKILL.md").is_file()), None)

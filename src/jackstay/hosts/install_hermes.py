@@ -9,12 +9,12 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct
 
-import jackstay
 from jackstay._version import __version__
 from jackstay.config.paths import ensure_private
 from jackstay.core.errors import ConfigError
@@ -111,7 +111,7 @@ def _copy_steps(at: Places) -> Iterator[Step]:
 
 def _contents(at: Places) -> dict[Path, bytes]:
     """Every file of the private copy. Skills that are there keep what was written into them."""
-    package = Path(jackstay.__file__).parent
+    package = Path(__file__).parents[1]
     found: dict[Path, bytes] = {}
     for name in PLUGINS:
         folder, source = at.copy / "plugins" / name, package / "hosts" / "hermes_plugins"
@@ -130,9 +130,8 @@ def _contents(at: Places) -> dict[Path, bytes]:
 
 def _place(at: Places) -> str:
     """Where the linked plugins find jackstay when Hermes's own environment does not have it."""
-    specs = [sys.modules[name] for name in _PACKAGES if name in sys.modules]
-    files = [Path(module.__file__) for module in specs if module.__file__]
-    paths = list(dict.fromkeys(str(file.parent.parent) for file in files))
+    specs = [spec for name in _PACKAGES if (spec := find_spec(name)) is not None]
+    paths = list(dict.fromkeys(str(Path(spec.origin).parents[1]) for spec in specs if spec.origin))
     return (
         '"""Written by `jackstay host install hermes`: where jackstay and its home lie."""\n\n'
         f"HOME = {str(at.home)!r}\nPYTHON = {sys.implementation.cache_tag!r}\nPATHS = {paths!r}\n"
