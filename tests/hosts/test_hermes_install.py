@@ -19,13 +19,14 @@ REFUSED = "[work-principles]"
 SKILLS = install_hermes.SKILLS
 
 
-def _steps(host: Host, which: str = "install_steps", *, do: bool = True) -> list[str]:
-    places = install_hermes.Places(host.jackstay, host.hermes)
-    steps = getattr(install_hermes, which)(places)
-    if do:
-        for step in steps:
-            step.do()
-    return [step.text for step in steps]
+def _jackstay(host: Host, *words: str, code: int = 0) -> list[str]:
+    """`jackstay …` as this user types it; the lines it prints."""
+    done = subprocess.run(
+        [sys.executable, "-m", "jackstay", *words], env=host.env(PYTHONPATH=str(ROOT / "src")), cwd=host.workspace,
+        capture_output=True, text=True, timeout=100,
+    )  # fmt: skip
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout.splitlines()
 
 
 def _first_refused_write(host: Host) -> None:
@@ -49,10 +50,13 @@ def _listed(host: Host) -> dict[str, str]:
 
 @pytest.mark.case("hermes", "installed by hand as the second seed says", "enforced")
 def test_the_seeds_steps_by_hand(host: Host) -> None:
-    # pip install jackstay; the private copy; `jackstay lifecycle sync` writes into its skills
-    for step in install_hermes.private_copy(install_hermes.Places(host.jackstay, host.hermes)):
-        step.do()
+    # pip install jackstay; the private copy
     copy = host.jackstay / "hermes"
+    _jackstay(host, "host", "install", "hermes", "--plugin", str(copy))
+    # jackstay lifecycle sync
+    (host.workspace / "registry.yaml").write_text(_REGISTRY)
+    _jackstay(host, "lifecycle", "sync", "--document", str(copy / "skills/work-closure-check/SKILL.md"))
+    assert "no message is left" in (copy / "skills/work-closure-check/SKILL.md").read_text()
     # ln -sfn … ~/.hermes/plugins/…, ~/.hermes/skills/devops/…
     script = ["set -e", "mkdir -p ~/.hermes/plugins ~/.hermes/skills/devops"]
     script += [f"ln -sfn {copy}/plugins/{name} ~/.hermes/plugins/{name}" for name in install_hermes.PLUGINS]
@@ -68,33 +72,46 @@ def test_the_seeds_steps_by_hand(host: Host) -> None:
     told = host.ok("hermes", "plugins", "list", "--user")
     assert "pre_llm_call, pre_tool_call, post_tool_call" in " ".join(told.split())
     _first_refused_write(host)
-    assert _steps(host, do=False) == []  # by hand is what the command does
+    assert _jackstay(host, "host", "install", "hermes", "--dry-run") == ["nothing to do"]  # by hand is the same
 
 
 @pytest.mark.case("hermes", "installed by `jackstay host install hermes`", "enforced")
 def test_the_command_shows_does_repeats_and_undoes(host: Host) -> None:
     before = host.config.read_bytes()
-    shown = _steps(host, do=False)
+    shown = _jackstay(host, "host", "install", "hermes", "--dry-run")
     assert host.config.read_bytes() == before
     assert not (host.hermes / "plugins/work-principles").exists()
-    assert _steps(host) == shown
-    assert _steps(host) == []
-    places = install_hermes.Places(host.jackstay, host.hermes)
-    assert install_hermes.status_lines(places) == [
+    assert not host.jackstay.exists()
+    done = _jackstay(host, "host", "install", "hermes")
+    assert [f"would {line}" for line in done[:-1]] == shown[:-1]
+    assert _jackstay(host, "host", "install", "hermes") == ["nothing to do"]
+    assert _jackstay(host, "host", "status", "hermes") == [
         "work-principles  enabled  pre_llm_call, pre_tool_call, post_tool_call",
         "context-anchor  enabled  pre_llm_call, post_tool_call",
+        "a forbidden call was refused through Hermes's own hooks",
+        "task_started     jackstay-probe",
     ]
     assert "# my own words" in host.config.read_text()
     assert sorted(p.name for p in (host.hermes / "skills/devops").iterdir()) == sorted(SKILLS)
     _first_refused_write(host)
-    assert REFUSED in (install_hermes.probe(places, str(environment() / "bin/hermes")) or "the guard is off")
 
-    _steps(host, "uninstall_steps")
+    _jackstay(host, "host", "uninstall", "hermes")
     assert host.config.read_bytes() == before
     assert not os.path.lexists(host.hermes / "plugins/work-principles")
     assert list((host.hermes / "skills/devops").iterdir()) == []
-    assert _steps(host, "uninstall_steps") == []
+    assert _jackstay(host, "host", "uninstall", "hermes") == ["nothing to do"]
+    places = install_hermes.Places(host.jackstay, host.hermes)
     assert install_hermes.probe(places, str(environment() / "bin/hermes")) is None
+
+
+_REGISTRY = """
+components:
+  - name: queue
+    lifecycle:
+      closure:
+        - id: queue_drained
+          check: no message is left in the dead-letter queue
+"""
 
 
 @pytest.mark.case("hermes", "work-principles alone", "enforced")

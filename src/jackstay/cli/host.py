@@ -49,7 +49,7 @@ def install(name: str, project: bool, dry_run: bool, plugin: str | None, home: s
     from jackstay.hosts import claude_install
 
     if name == HERMES:
-        _hermes("install_steps", home, dry_run=dry_run, elsewhere=project or plugin is not None)
+        _hermes("install_steps", home, dry_run=dry_run, project=project, plugin=plugin)
         return
     own, python = home_path(home), claude_install.interpreter()
     if not dry_run:
@@ -74,19 +74,27 @@ def install(name: str, project: bool, dry_run: bool, plugin: str | None, home: s
     click.echo(f"installed: new sessions of {name} are held to the discipline; `jackstay host status {name}`")
 
 
-def _hermes(steps: str, home: str | None, *, dry_run: bool, elsewhere: bool) -> None:
+def _hermes(which: str, home: str | None, *, dry_run: bool, project: bool, plugin: str | None = None) -> None:
     from jackstay.cli.host_hermes import carry_out
     from jackstay.config.paths import home as home_path
     from jackstay.core.errors import ConfigError
     from jackstay.hosts import install_hermes
 
-    if elsewhere:
-        raise ConfigError("Hermes is held for its user: --project and --plugin are for claude-code")
-    done = (
-        "installed: new sessions of hermes are held to the discipline; `jackstay host status hermes`"
-        if steps == "install_steps" else "taken out; sessions, backups and the audit record stay"
-    )  # fmt: skip
-    carry_out(getattr(install_hermes, steps), home_path(home), dry_run=dry_run, done=done)
+    if project:
+        raise ConfigError("Hermes is held for its user, in all directories: leave --project out")
+    at = install_hermes.places(home_path(home))
+    if plugin is not None:
+        at = install_hermes.Places(at.home, at.hermes, Path(plugin).absolute())
+        steps, done = install_hermes.private_copy(at), f"link Hermes's plugins and skills to those in {at.copy}"
+    elif which == "install_steps":
+        steps = install_hermes.install_steps(at)
+        done = "installed: new sessions of hermes are held to the discipline; `jackstay host status hermes`"
+    else:
+        steps, done = (
+            install_hermes.uninstall_steps(at),
+            "taken out; sessions, backups and the audit record stay",
+        )
+    carry_out(steps, dry_run=dry_run, done=done)
 
 
 def _plugin(folder: Path, files: dict[str, str], *, dry_run: bool) -> None:
@@ -115,7 +123,7 @@ def uninstall(name: str, project: bool, dry_run: bool, home: str | None) -> None
     from jackstay.hosts import claude_install
 
     if name == HERMES:
-        _hermes("uninstall_steps", home, dry_run=dry_run, elsewhere=project)
+        _hermes("uninstall_steps", home, dry_run=dry_run, project=project)
         return
     own = home_path(home)
     place = claude_install.place_of("project" if project else "user", Path.cwd())

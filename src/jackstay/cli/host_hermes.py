@@ -1,6 +1,6 @@
 """`jackstay host … hermes`: the steps shown or done, and whether Hermes really asks us."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -8,12 +8,11 @@ import click
 from jackstay.cli.host_looks import Looked
 from jackstay.core.errors import ConfigError
 from jackstay.hosts import install_hermes
-from jackstay.hosts.install_hermes import Places, Step
+from jackstay.hosts.install_hermes import Step
 
 
-def carry_out(steps: Callable[[Places], list[Step]], home: Path, *, dry_run: bool, done: str) -> None:
+def carry_out(found: list[Step], *, dry_run: bool, done: str) -> None:
     """Show each step, do it unless `dry_run`, and say at the end what was reached."""
-    found = steps(install_hermes.places(home))
     for step in found:
         click.echo(f"would {step.text}" if dry_run else step.text)
         if not dry_run:

@@ -42,15 +42,19 @@ class Step(Struct, frozen=True):
 
 
 class Places(Struct, frozen=True):
-    """`home` is JACKSTAY_HOME, `hermes` Hermes's home (`~/.hermes`, or HERMES_HOME)."""
+    """`home` is JACKSTAY_HOME, `hermes` Hermes's home (`~/.hermes`, or HERMES_HOME).
+
+    `folder` is where the private copy lies, if not in `home`.
+    """
 
     home: Path
     hermes: Path
+    folder: Path | None = None
 
     @property
     def copy(self) -> Path:
         """The private copy."""
-        return self.home / "hermes"
+        return self.folder or self.home / "hermes"
 
     @property
     def config(self) -> Path:
