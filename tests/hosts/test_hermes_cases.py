@@ -297,4 +297,4 @@ def test_small_talk_is_left_alone(guarded: Driver) -> None:
 def test_a_decision_takes_about_a_millisecond(guarded: Driver) -> None:
     (guarded.host.workspace / "pace.txt").write_text("x")
     paces = guarded.ask("pace", session="pace", path=str(guarded.host.workspace / "pace.txt"), times=300)
-    assert median(paces) < 0.02, f"median {median(paces) * 1000:.2f} ms"  # bound for a busy machine
+    assert median(paces) < 0.005, f"median {median(paces) * 1000:.2f} ms"  # 0.3 ms where nothing else runs
