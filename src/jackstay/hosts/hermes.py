@@ -16,7 +16,7 @@ from jackstay.core.phase import Phase
 from jackstay.core.tools import ToolSpec
 from jackstay.hosts.hermes_anchor import BESIDE, HermesAnchor
 from jackstay.hosts.hermes_host import can_ask, continues, directory_of, failed, in_review, project_of
-from jackstay.hosts.hermes_names import HERMES, HOST, by_a_person, told_apart, words_of
+from jackstay.hosts.hermes_names import HERMES, HOST, SKILLS, by_a_person, told_apart, words_of
 from jackstay.hosts.judge import HostCall, Judge
 from jackstay.hosts.state import Session
 from jackstay.policy import anchor as anchors
@@ -27,10 +27,6 @@ from jackstay.ward.resolve import canonical
 
 _LOG = logging.getLogger("jackstay.hosts.hermes")
 _MOST = 4096  # entries of what is remembered between two hooks
-SKILLS = (
-    "work-principles", "pre-action-research", "change-safeguard", "work-closure-check", "deploy-register",
-    "credential-store-management",
-)  # fmt: skip
 Hook = Callable[..., Any]
 
 
@@ -64,9 +60,7 @@ class Hermes:
     def _judged(self, tool: str, args: Any, told: JsonObject) -> JsonObject | None:
         session, call = self._call(tool, args, told)
         if self._ours(call):
-            return _refusal(
-                f"what lies in {self._judge.home} is the harness's own: `jackstay` shows it to people"
-            )
+            return _refusal(f"{self._judge.home} is the harness's own: `jackstay` shows people what is in it")
         if in_review():
             return self._reviewed(session, call)
         subagent = told.get("platform") == "subagent" or self._judge.store.subagent_of(session) is not None
@@ -84,10 +78,11 @@ class Hermes:
 
     def _ours(self, call: HostCall) -> bool:
         """Would Hermes open a file of our home in its own process? SQLite loses its locks by that."""
-        path = call.args.get("path")
-        if not isinstance(path, str) or call.tool == "search_files":
-            return False
-        return within(canonical(path, call.cwd, str(Path.home())), canonical(str(self._judge.home), "/", "/"))
+        home = canonical(str(self._judge.home), "/", "/")
+        named = (call.args.get(name) for name in ("path", "file_path", "image_url", "output_path"))
+        return call.tool != "search_files" and any(
+            within(canonical(path, call.cwd, str(Path.home())), home) for path in named if isinstance(path, str)
+        )
 
     def _reviewed(self, session: Session, call: HostCall) -> JsonObject | None:
         """A call of Hermes's background review: judged by the session's state, which it cannot move."""

@@ -9,6 +9,10 @@ from jackstay.core.tools import ALL_EFFECTS, READS, Effect
 from jackstay.hosts.names import HostTool, Names
 
 HOST = "hermes"
+SKILLS = (
+    "work-principles", "pre-action-research", "change-safeguard", "work-closure-check", "deploy-register",
+    "credential-store-management",
+)  # fmt: skip
 _WRITES: frozenset[Effect] = frozenset({"reads", "writes"})
 _WEB: frozenset[Effect] = frozenset({"reads", "network"})
 _READ = HostTool(READS)

@@ -19,16 +19,13 @@ from jackstay._version import __version__
 from jackstay.config.paths import ensure_private
 from jackstay.core.errors import ConfigError
 from jackstay.hosts.hermes_config import enabled, switched_off, switched_on
+from jackstay.hosts.hermes_names import SKILLS
 
 PLUGINS = ("work-principles", "context-anchor")
 HOOKS = {
     "work-principles": "pre_llm_call, pre_tool_call, post_tool_call",
     "context-anchor": "pre_llm_call, post_tool_call",
 }
-SKILLS = (
-    "work-principles", "pre-action-research", "change-safeguard", "work-closure-check", "deploy-register",
-    "credential-store-management",
-)  # fmt: skip
 _PACKAGES = ("jackstay", "msgspec", "tree_sitter", "tree_sitter_bash", "platformdirs")
 PROBE_TIMEOUT_S = 60.0
 Way = Literal["links", "entry-point"]

@@ -15,7 +15,7 @@ from jackstay.runtime.commands import person
 from jackstay.runtime.session import AgentSession
 
 WATCH_S = 1.0
-_KEY = "!cancel"  # no call id looks like this
+_KEY = "command/cancel"  # no call id holds such a character
 CancelAnswer = Literal["cancelled", "ordered", "over"]
 log = logging.getLogger("jackstay")
 

@@ -32,7 +32,7 @@ class _Tear(msgspec.Struct, frozen=True):
 
 
 class _Hold(msgspec.Struct, frozen=True, gc=False):
-    """A lease taken through this store, and what the session came to with the commit that took or renewed it."""
+    """A lease taken through this store, and what the session came to with the commit that took it last."""
 
     owner: str
     key: int
@@ -102,7 +102,7 @@ class SQLiteStore:
     def _follows(
         self, connection: sqlite3.Connection, session_id: str, expected: int, record: Record, data: bytes
     ) -> bool:
-        """Commit a step that goes on from our own last one, under the same lease; False when it is not so simple.
+        """Commit a step that goes on from our last one, under the same lease; False when it is not so simple.
 
         Nothing is looked up: the conditions of the update say whether all is as we left it.
         """

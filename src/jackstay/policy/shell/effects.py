@@ -7,6 +7,7 @@ work list grows as inner commands are found; nothing here recurses.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
@@ -104,7 +105,7 @@ class Judge:
         self.effects: list[Effect] = []
         self.parts: list[Part] = []
         self.calls: list[Call] = []
-        self.texts: list[tuple[ShellFacts, tuple[str, ...], int]] = []
+        self.texts: list[tuple[ShellFacts, tuple[str, ...], Scope | None]] = []
         self.interactive = False
         self.directories: list[str] = []
         self.network: list[str] = []
@@ -161,26 +162,26 @@ class Judge:
             call._replace(words=words, wrappers=(*call.wrappers, call.name), bounded=bounded or call.bounded)
         )
 
-    def text(self, call: Call, text: str, depth: int = 1) -> None:
-        """Judge a piece of text that is run as shell code."""
+    def text(self, call: Call, text: str) -> None:
+        """Judge a piece of text that is run as shell code; it inherits what the text around it assigns."""
         if len(call.wrappers) >= DEEPEST or len(self.texts) > MOST_INNER:
             self.unproven(call, "nests more shell texts than are read")
             return
-        self.texts.append((parse(text), (*call.wrappers, call.name), depth))
+        self.texts.append((parse(text), (*call.wrappers, call.name), call.scope))
 
     def run(self, facts: ShellFacts) -> None:
         """Judge a text and everything found inside it."""
-        self.texts.append((facts, (), 0))
+        self.texts.append((facts, (), None))
         at = 0
         while at < len(self.texts):
-            inner, wrappers, _ = self.texts[at]
+            inner, wrappers, outer = self.texts[at]
             at += 1
-            self.one_text(inner, wrappers)
+            self.one_text(inner, wrappers, outer)
 
-    def one_text(self, facts: ShellFacts, wrappers: tuple[str, ...]) -> None:
+    def one_text(self, facts: ShellFacts, wrappers: tuple[str, ...], outer: Scope | None) -> None:
         for doubt in facts.opaque:
             self.note(OPAQUE, "", doubt.words, f"cannot be read for certain: {doubt.why}")
-        scope = Scope(facts)
+        scope = Scope(facts, outer)
         self.shape(facts, scope)
         for command in facts.commands:
             self.surroundings(command, scope)
@@ -218,7 +219,7 @@ class Judge:
         for one in command.assignments:
             self.assignment(one, command, exported=exports and command.words[0].text not in _SHELL_ONLY)
         for redirect in command.redirects:
-            self.redirect(redirect, command)
+            self.redirect(redirect, command, scope)
 
     def assignment(self, one: Assignment, command: SimpleCommand, *, exported: bool) -> None:
         why = power_of(one.name, exported=exported)
@@ -227,13 +228,13 @@ class Judge:
         if why is not None and not splits and not plain:
             self.note(ENVIRONMENT, one.name, command.text[:160], why)
 
-    def redirect(self, one: Redirect, command: SimpleCommand) -> None:
+    def redirect(self, one: Redirect, command: SimpleCommand, scope: Scope) -> None:
         target = one.target
         if one.op in ("<<", "<<-", "<<<", "<&-", ">&-"):
             return
-        if one.op in ("<&", ">&") and target.fixed and target.text.rstrip("-").isdigit() | (target.text == "-"):
+        if one.op in ("<&", ">&") and target.fixed and _DESCRIPTOR.fullmatch(target.text):
             return
-        if target.text.startswith(("/dev/tcp/", "/dev/udp/")) or (not target.fixed and "/dev/" in target.text):
+        if _connects(target, scope):
             self.note(SENDS, target.text, one.text, f"opens a network connection to {target.text}")
         elif one.op == "<":
             self.reads((target,), one.text)
@@ -300,6 +301,25 @@ class Judge:
             self.note(kind, name, call.text, change[1])
             return
         self.note(EXECUTES, name, call.text, f"runs {name}, which is not a known program")
+
+
+_DESCRIPTOR: Final = re.compile(r"[0-9]+-?|-")
+_SOCKETS: Final = ("/dev/tcp/", "/dev/udp/")
+
+
+def _connects(target: Word, scope: Scope) -> bool:
+    """Whether a redirection may open a network connection, which bash does for names below /dev/tcp."""
+    if target.fixed:
+        return target.text.startswith(_SOCKETS)
+    texts = scope.texts(target)
+    if texts is not None:
+        return any(text.startswith(_SOCKETS) for text in texts)
+    begins = [value.text for name in target.inner for value in scope.values.get(name, ())]
+    return (
+        "/dev/" in target.text
+        or any(text.startswith("/dev") for text in begins)
+        or any(place in scope.facts.text for place in _SOCKETS)
+    )
 
 
 Reader = Callable[[Judge, Call, "table.Spec"], None]

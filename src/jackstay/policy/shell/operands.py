@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from . import effects as fx
+from .checks import CHECKS
 from .effects import Call, Judge
 from .facts import Word
 from .options import Seen, scan
@@ -19,7 +20,6 @@ _OPTION_SAYS: Final = {
     "$": (fx.CREDENTIALS, "shows secrets"),
 }
 _LESS_START: Final = re.compile(r"\+\+?(?:[gGF]|[0-9]+[gGp%]?|/[^\x00-\x1f!]*|\?[^\x00-\x1f!]*)?")
-_FIELDS: Final = re.compile(r"%G|%\(signature|%\(trailers:.*key")
 
 
 def by_entry(judge: Judge, call: Call, spec: Spec) -> None:
@@ -301,59 +301,3 @@ OPERANDS: Final[dict[str, Callable[[Judge, Call, Spec, Sequence[Word]], None]]] 
     "assign": _assign, "lookup": _lookup, "kube": _kube, "write": _write, "delete": _delete, "copy": _copy,
     "move": _move, "mode": _mode, "refuse": _refuse, "iw": _iw,
 }  # fmt: skip
-
-
-# -- checks named in the table ----------------------------------------------------------------------------
-
-
-def _git_format(judge: Judge, call: Call, seen: Seen) -> None:
-    """Formats that make git start gpg."""
-    for given in seen.options:
-        if (
-            given.value is not None
-            and given.name in ("--format", "--pretty")
-            and _FIELDS.search(given.value.text)
-        ):
-            judge.note(fx.EXECUTES, "gpg", f"{call.name} {given.written}", "makes git run gpg")
-
-    if "--no-index" in seen.names:
-        judge.reads(seen.operands, call.text)
-
-
-def _unpack(judge: Judge, call: Call, seen: Seen) -> None:
-    """Packers for which the last of -d, -l, -t wins."""
-    if {"-d", "--decompress", "--uncompress"} & seen.names and not {
-        "-c",
-        "--stdout",
-        "--to-stdout",
-    } & seen.names:
-        judge.note(fx.WRITES, "", call.text, "unpacks in place")
-
-
-def _rpm_format(judge: Judge, call: Call, seen: Seen) -> None:
-    for given in seen.options:
-        if given.value is not None and "%(" in given.value.text:
-            judge.note(fx.EXECUTES, given.value.text, f"{call.name} {given.written}", "may run a macro")
-
-
-def _git_reflog(judge: Judge, call: Call, seen: Seen) -> None:
-    for word in seen.operands[:1]:
-        if word.text in ("expire", "delete", "drop", "write") or not word.fixed:
-            judge.note(fx.WRITES, word.text, call.text, f"changes the reflog ({word.text})")
-
-
-def _git_remote(judge: Judge, call: Call, seen: Seen) -> None:
-    """Repository addresses that name a program instead of a place."""
-    for word in seen.operands[:1]:
-        judge.network.append(word.text)
-        if "::" in word.text or word.many or call.scope.texts(word) is None:
-            judge.note(fx.EXECUTES, word.text, call.text, f"lets {word.text} choose the program that connects")
-
-
-CHECKS: Final[dict[str, Callable[[Judge, Call, Seen], None]]] = {
-    "git_format": _git_format,
-    "git_reflog": _git_reflog,
-    "unpack": _unpack,
-    "rpm_format": _rpm_format,
-    "git_remote": _git_remote,
-}

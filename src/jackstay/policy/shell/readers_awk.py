@@ -10,6 +10,7 @@ from .effects import READERS, Call, Judge
 from .operands import options
 from .options import scan
 from .readers_sed import Odd
+from .secrets import is_secret
 from .table import Entry, Spec, prepare
 
 _AWK: Final = prepare(
@@ -56,6 +57,15 @@ _REGEX_AFTER: Final = frozenset(
         "do",
     )
 )
+
+
+_LEAVES: Final = {
+    "|": "pipes to or from a command (|)",
+    "@": "includes or calls what is not seen (@)",
+}
+_GOES_ON: Final = frozenset((",", "&&", "||", "?", ":", "{", "do", "else"))
+"""What a line can end with while its statement goes on in the next."""
+_FILE: Final = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
 
 class _Awk:
@@ -110,18 +120,16 @@ class _Awk:
             self.printing, self.depth = True, 0
 
     def operator(self, token: str) -> None:
-        if token == "|":
-            msg = "pipes to or from a command (|)"
-            raise Odd(msg)
-        if token == "@":
-            msg = "includes or calls what is not seen (@)"
-            raise Odd(msg)
+        if token in _LEAVES:
+            raise Odd(_LEAVES[token])
         if token in ("(", "["):
             self.depth += 1
         elif token in (")", "]"):
             self.depth -= 1
-        elif token in (";", "}", "\n") and self.depth <= 0:
+        elif token in (";", "}") and self.depth <= 0:
             self.printing = False
+        elif token == "\n" and self.depth <= 0:
+            self.printing = self.printing and self.before in _GOES_ON
         elif token in (">", ">>") and self.printing and self.depth <= 0:
             match = re.compile(r"[ \t]*(\"(?:[^\"\\]|\\.)*\")[ \t]*(?=[;}\n#]|$)").match(self.text, self.at)
             if match is None or match.group(1) not in _AWK_STREAMS:
@@ -150,7 +158,8 @@ class _Awk:
                 self.word(token)
             elif kind == "op":
                 self.operator(token)
-            self.before = token
+            if token != "\n" or self.before not in _GOES_ON:
+                self.before = token
 
 
 def awk_doubt(program: str) -> str | None:
@@ -178,11 +187,24 @@ def awk(judge: Judge, call: Call, spec: Spec) -> None:
         if texts is None:
             judge.unproven(call, "is given a program that is not written out")
         for text in texts or ():
+            _opens(judge, call, text)
             doubt = awk_doubt(text)
             if doubt is not None:
                 kind = fx.EXECUTES if "command" in doubt else fx.WRITES if "writes" in doubt else fx.OPAQUE
                 judge.note(kind, text, call.text, doubt)
     judge.reads(rest, call.text)
+
+
+def _opens(judge: Judge, call: Call, program: str) -> None:
+    """Files that `getline <` may read: any string of the program can be, or become, such a name."""
+    if "getline" not in program:
+        return
+    names = _FILE.findall(program)
+    for name in names:
+        if "inet" in name:
+            judge.note(fx.SENDS, name, call.text, f"opens a network connection to {name}")
+        elif is_secret(name):
+            judge.note(fx.CREDENTIALS, name, call.text, f"reads {name}, a place for secrets")
 
 
 READERS["awk"] = awk

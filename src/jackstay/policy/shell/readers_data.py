@@ -140,7 +140,8 @@ def _far(judge: Judge, call: Call, seen: Seen) -> None:
     for given in seen.options:
         if given.name in ("-h", "--host") and given.value is not None and given.value.text not in _LOCAL:
             judge.note(fx.SENDS, given.value.text, call.text, f"talks to {given.value.text}")
-    for word in seen.operands:
+    named = [given.value for given in seen.options if given.name in ("-d", "--dbname") and given.value]
+    for word in (*seen.operands, *named):
         if "://" in word.text or "=" in word.text or not word.fixed:
             judge.note(fx.SENDS, word.text, call.text, f"talks to {word.text}")
 

@@ -104,7 +104,8 @@ def ps(judge: Judge, call: Call, spec: Spec) -> None:
 def ar(judge: Judge, call: Call, spec: Spec) -> None:
     """`ar`: `t` lists and `p` prints."""
     words = call.arguments
-    if words and words[0].fixed and re.fullmatch(r"-?[tp][vVOPT]*", words[0].text):
+    plain = all(word.text[:1] not in "-@" for word in words[1:])
+    if plain and words and words[0].fixed and re.fullmatch(r"-?[tp][vVOPT]*", words[0].text):
         judge.reads(words[1:2], call.text)
     else:
         judge.note(fx.WRITES, call.name, call.text, "may change an archive")

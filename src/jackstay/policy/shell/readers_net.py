@@ -16,7 +16,7 @@ from .table import Entry, Spec, prepare
 _CURL: Final = prepare(
     "curl",
     Entry(
-        short="sSLvfiIk460qgaN# m: A: e: w: r: H: X: o:> x:^ u:$ d:^ F:^ T:^ K:! b:< c:> D:> E:< z: y: Y: "
+        short="sSLvfiIk460qgaN# m: A: e: w: r: H: X: o:> x:^ u:$ d:^ F:^ T:^ K:! b:< c:> D:> E:$ z: y: Y: "
         "O~ J~ R h V",
         long="silent show-error location verbose fail include head insecure ipv4 ipv6 http1.0 http1.1 http2 "
         "http2-prior-knowledge http3 tlsv1.2 tlsv1.3 tlsv1.0 tlsv1.1 tlsv1 sslv3 ssl-reqd compressed globoff "
@@ -26,7 +26,7 @@ _CURL: Final = prepare(
         "resolve= connect-to= interface= dns-servers= doh-url=^ output=> proxy=^ user=$ data=^ data-raw=^ "
         "data-binary=^ data-urlencode=^ json=^ form=^ form-string=^ upload-file=^ config=! cookie=< "
         "cookie-jar=> "
-        "dump-header=> cert=< cacert=< url= remote-name~ remote-name-all~ trace=> trace-ascii=> stderr=> "
+        "dump-header=> cert=$ cacert=< url= remote-name~ remote-name-all~ trace=> trace-ascii=> stderr=> "
         "libcurl=> "
         "etag-save=> hsts=> alt-svc=> no-progress-meter progress-bar disable fail-with-body fail-early "
         "oauth2-bearer=$ "
@@ -36,7 +36,6 @@ _CURL: Final = prepare(
     ),
 )
 _WEB: Final = re.compile(r"(?:https?://)?[^\s:@/]+(?::\d+)?(?:[/?#]\S*)?", re.IGNORECASE)
-_FORMAT: Final = re.compile(r"[^@%](?:(?!%output|%header\{)[\s\S])*|%(?!output)(?:(?!%output)[\s\S])*|")
 
 
 def curl(judge: Judge, call: Call, spec: Spec) -> None:
@@ -57,20 +56,33 @@ def curl(judge: Judge, call: Call, spec: Spec) -> None:
             targets.append(value)
         elif given.name in ("-X", "--request") and value.text not in ("HEAD", "GET", "OPTIONS"):
             judge.note(fx.SENDS, value.text, f"{call.name} {given.written}", f"sends a {value.text} request")
-        elif given.name in ("-w", "--write-out") and ("%output" in value.text or value.text[:1] == "@"):
+        elif given.name in ("-w", "--write-out") and _writes_out(value, call):
             judge.note(fx.WRITES, value.text, f"{call.name} {given.written}", "may write where its format says")
         elif given.name not in _CARRIES_NOTHING and call.scope.texts(value) is None:
             judge.note(
                 fx.SENDS, value.text, f"{call.name} {given.written}", f"sends what {value.text} stands for"
             )
-        elif given.name in ("-H", "--header") and value.text[:1] == "@":
-            judge.note(fx.SENDS, value.text, f"{call.name} {given.written}", f"sends {value.text[1:]}")
+        elif _from_file(given.name, value):
+            judge.note(fx.SENDS, value.text, f"{call.name} {given.written}", f"sends what {value.text} holds")
     _targets(judge, call, targets)
     if not {"-I", "--head"} & seen.names:
         kind = fx.SENDS if targets else fx.OPAQUE
         judge.note(
             kind, targets[0].text if targets else "", call.text, "fetches a page; only curl -I is a look-up"
         )
+
+
+def _from_file(option: str, value: Word) -> bool:
+    """Whether a header or a cookie is given as the file that holds it."""
+    if option in ("-b", "--cookie"):
+        return "=" not in value.text
+    return option in ("-H", "--header") and value.text[:1] == "@"
+
+
+def _writes_out(value: Word, call: Call) -> bool:
+    """Whether a format may name a file to write (%output{…}) or be read from one (@…)."""
+    texts = call.scope.texts(value)
+    return texts is None or any("%output" in text or text[:1] == "@" for text in texts)
 
 
 _OUT: Final = frozenset(("-o", "--output", "-D", "--dump-header", "--stderr", "--trace", "--trace-ascii"))
@@ -152,7 +164,8 @@ _IP_OBJECTS: Final = (
     "vrf", "xfrm",
     "stats", "fdb", "vlan", "mdb", "monitor",
 )  # fmt: skip
-_IP_ASKS: Final = ("show", "list", "lst", "ls", "get", "state", "policy", "count", "help")
+_IP_ASKS: Final = ("show", "list", "lst", "ls", "get", "help")
+_IP_XFRM: Final = ("state", "policy")
 _IP_MORE: Final = frozenset(("identify", "pids", "list-id"))
 
 
@@ -184,7 +197,8 @@ def _ip_verb(judge: Judge, call: Call, texts: list[str]) -> None:
     """The word behind the object: `link s` sets, everywhere else `s` shows."""
     verb = texts[1] if len(texts) > 1 else "show"
     sets = "link".startswith(texts[0]) and verb in ("s", "se")
-    if sets or not (any(one.startswith(verb) for one in _IP_ASKS) or verb in _IP_MORE):
+    asks = (*_IP_ASKS, *_IP_XFRM) if texts[0].startswith("x") else _IP_ASKS
+    if sets or not (any(one.startswith(verb) for one in asks) or verb in _IP_MORE):
         judge.note(fx.SERVICE, verb, call.text, f"may change the network ({verb})")
     elif texts[0].startswith("x") and len(texts) > 2 and texts[2] not in ("list", "show", "ls", "get", "count"):
         judge.note(fx.SERVICE, texts[2], call.text, f"may change the network ({texts[2]})")

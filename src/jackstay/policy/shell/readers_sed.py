@@ -128,6 +128,9 @@ class _Sed:
             if char == "\\":
                 self.at += 2
                 continue
+            if char == "\n":
+                msg = "has a line break inside an expression"  # sed reads a command behind it
+                raise Odd(msg)
             self.at += 1
             if char == stop:
                 return

@@ -36,16 +36,18 @@ class Scope:
 
     __slots__ = ("facts", "values")
 
-    def __init__(self, facts: ShellFacts) -> None:
+    def __init__(self, facts: ShellFacts, outer: Scope | None = None) -> None:
         self.facts = facts
         self.values: dict[str, list[Word]] = {}
+        for name, values in outer.values.items() if outer is not None else ():
+            self.values[name] = [value if value.fixed else _ANYTHING for value in values]
         for one in facts.assignments:
             self.assign(one)
         for command in facts.commands:
             for at, word in enumerate(command.words):
                 if word.text in _BINDERS:
                     self.bind(command.words[at:])
-                elif at and "=" in word.text and command.words[0].text in _SETTERS:
+                elif at and "=" in word.text and any(one.text in _SETTERS for one in command.words[:at]):
                     name, _, value = word.text.partition("=")
                     self.assign(Assignment(name, Word(value, fixed=word.fixed, sources=word.sources)))
 
@@ -54,12 +56,12 @@ class Scope:
 
     def bind(self, words: tuple[Word, ...]) -> None:
         """`read`, `mapfile`, `printf -v`, `getopts`, `set --`: names whose values come from elsewhere."""
-        anything = Word("", fixed=False, sources=(UNKNOWN,), many=True, inner=(UNKNOWN,))
         for word in words[1:]:
-            if word.fixed and word.text.isidentifier():
-                self.values.setdefault(word.text, []).append(anything)
+            name = word.text.removeprefix("-v") if words[0].text == "printf" else word.text
+            if word.fixed and name.isidentifier():
+                self.values.setdefault(name, []).append(_ANYTHING)
         for name in _BINDERS[words[0].text]:
-            self.values.setdefault(name, []).append(anything)
+            self.values.setdefault(name, []).append(_ANYTHING)
 
     def may_dash(self, word: Word) -> bool:
         """Whether the word could begin with a dash, or bring another that does."""
@@ -104,10 +106,13 @@ class Scope:
         ends = self.outputs(number)
         if len(ends) != 1:
             return False
-        words = ends[0].words
+        name, *words = ends[0].words
         plain = lists().plain_output
-        name = words[0].text
-        return name in plain or (len(words) > 1 and f"{name} {words[1].text}" in plain) or self.counts(number)
+        if name.text in plain:
+            return _answers_plainly(name.text, words)
+        if words and f"{name.text} {words[0].text}" in plain:
+            return _answers_plainly(f"{name.text} {words[0].text}", words[1:])
+        return self.counts(number)
 
     def counts(self, number: int) -> bool:
         """Whether a substitution can only give a number."""
@@ -134,7 +139,7 @@ class Scope:
                 if not self.counts(int(here[1:])):
                     return False
                 continue
-            if not here.isidentifier() or here == "_":
+            if not here.isidentifier() or here in _TEXTS or here.startswith(_TEXT_FAMILIES):
                 return False
             for value in self.values.get(here, ()):
                 if value.fixed:
@@ -181,6 +186,36 @@ class Scope:
         return all(word.fixed or self.texts(word) is not None for word in words)
 
 
+_ANYTHING: Final = Word("", fixed=False, sources=(UNKNOWN,), many=True, inner=(UNKNOWN,))
+_TEXTS: Final = frozenset(("_", "DIRSTACK", "FUNCNAME", "OPTARG", "PWD", "OLDPWD"))
+_TEXT_FAMILIES: Final = ("BASH_", "COMP_", "READLINE_")
+"""Variables the shell itself fills with pieces of text."""
+_QUESTIONS: Final = {
+    "git rev-parse": r"--(?:show-toplevel|show-prefix|abbrev-ref|short(?:=\d+)?|git-dir|git-common-dir|verify|"
+    r"quiet|show-cdup|show-superproject-working-tree|is-[a-z-]+|absolute-git-dir|symbolic-full-name)|-q",
+    "git branch": r"--show-current",
+    "git rev-list": r"--(?:count|all|no-merges|merges|first-parent|max-parents=0|max-count=\d+|tags|"
+    r"branches)|-n?\d*",
+    "command": r"-[vV]",
+    "date": r"-[uRI]\w*|--(?:utc|iso-8601|rfc-)\S*|-[dr].*|--(?:date|reference)=.*|"
+    r"\+(?!-)(?:(?![ \t\n]-).)*",
+}
+"""Options under which a program of plain answers still answers plainly; the others take any of theirs."""
+
+
+def _answers_plainly(name: str, words: Iterable[Word]) -> bool:
+    """Whether its options and operands leave a program no way to print what looks like an option."""
+    allowed = _QUESTIONS.get(name)
+    marked = "-" if name != "date" else "-+"
+    for word in words:
+        text = word.text
+        if not word.fixed and word.shape[:1] != "-" and text[:1] != "+":
+            continue
+        if text[:1] in marked and (not word.fixed or (allowed and not re.fullmatch(allowed, text, re.DOTALL))):
+            return False
+    return name != "command" or any(word.text in ("-v", "-V") for word in words)
+
+
 def _ends_as_directory(value: Word) -> bool:
     """Names matched by `*/`: no option ends with a slash and does harm."""
     return value.sources == (GLOB,) and value.text[-1:] == "/"
@@ -202,8 +237,10 @@ _COUNTERS: Final[dict[str, Callable[[list[str], list[str]], bool]]] = {
     "nproc": lambda options, rest: not rest,
     "grep": lambda options, rest: options in (["-c"], ["--count"]) and len(rest) <= 2 and all(rest),
     "date": lambda options, rest: not options and len(rest) == 1 and _DATE.fullmatch(rest[0]) is not None,
-    "stat": lambda options, rest: any(
-        _STAT.fullmatch(text[2:] if text[:1] == "-" else text) for text in options + rest
+    "stat": lambda options, rest: (
+        _STAT.fullmatch("".join(options).removeprefix("-L").removeprefix("-c") or rest[0]) is not None
+        if "".join(options).removeprefix("-L").startswith("-c") and rest
+        else False
     ),
     "id": lambda options, rest: options in (["-u"], ["-g"]) and not rest,
     "seq": lambda options, rest: bool(rest) and all(_NUMBER.fullmatch(text) for text in options + rest),

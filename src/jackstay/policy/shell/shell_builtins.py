@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from . import effects as fx
@@ -14,7 +15,7 @@ from .words import Unreadable
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _VALUE_NAME: Final = re.compile(
-    r"[A-Za-z_][A-Za-z0-9_]*(?:\[(?:[0-9]+|[@*]|\"?[A-Za-z_][\w.-]*\"?)\])?", re.ASCII
+    r"[A-Za-z_][A-Za-z0-9_]*(?:\[(?:[0-9]+|[@*]|\"?([A-Za-z_]\w*)[\w.-]*\"?)\])?", re.ASCII
 )
 _ARITHMETIC_TESTS: Final = frozenset(("-eq", "-ne", "-lt", "-le", "-gt", "-ge"))
 _TEST_TOKENS: Final = frozenset(("[", "]", "=", "==", "!=", "!", "-a", "-o"))
@@ -25,6 +26,10 @@ _SET_FLAGS: Final = re.compile(r"[-+](?:[aebfhnmuvxCEBHTt]*|[eufxvC]*o)")
 _SET_NAMES: Final = frozenset(
     ("pipefail", "errexit", "nounset", "xtrace", "noglob", "noclobber", "verbose", "posix")
 )
+_MAKE_ARRAYS: Final = frozenset(
+    ("declare", "typeset", "local", "readonly", "export", "read", "mapfile", "readarray")
+)
+_COUNTS_PRINTED: Final = re.compile(r"%[-+ #0-9.*hlLjztq]*n")
 _DECLARE: Final = re.compile(r"-[pfFgaAlrtuxi]+|-p")
 
 
@@ -116,6 +121,11 @@ def printf(judge: Judge, call: Call) -> None:
         names_set(judge, call, [target])
     elif not first.fixed and first.sources and call.scope.may_dash(first):
         judge.unproven(call, "may be given -v by an expansion, which evaluates a name")
+    texts = call.scope.texts(first)
+    if texts is None or any(_COUNTS_PRINTED.search(text) for text in (*texts, *(w.text for w in words[:3]))):
+        names = [word for word in words[1:] if power_of(word.text, exported=False) is not None]
+        if names:
+            names_set(judge, call, names)  # %n assigns to its argument
 
 
 def declare(judge: Judge, call: Call) -> None:
@@ -137,7 +147,9 @@ def declare(judge: Judge, call: Call) -> None:
     for name in names:
         _declared(judge, call, name, exports=exports and "p" not in flags, integer="i" in flags)
     for one in call.place.assignments:
-        if one.value is not None and _compound(one.value, arrays="a" in flags.lower()):
+        if one.value is not None and _compound(
+            one.value, arrays="a" in flags.lower() or _is_array(one.name, call)
+        ):
             judge.note(fx.OPAQUE, one.name, call.text, "may evaluate its value as a list of words")
 
 
@@ -153,6 +165,17 @@ def _declared(judge: Judge, call: Call, name: str, *, exports: bool, integer: bo
 def _compound(value: Word, *, arrays: bool) -> bool:
     """Whether the shell may read a value as `(…)`, expanding what is inside."""
     return value.text.lstrip()[:1] == "(" or (arrays and not value.fixed)
+
+
+def _is_array(name: str, call: Call) -> bool:
+    """Whether the text makes an array of this name anywhere."""
+    facts = call.scope.facts
+    return any(one.name == name and one.words and one.how != "for" for one in facts.assignments) or any(
+        any(word.text == name for word in command.words[1:])
+        and any(re.fullmatch(r"-\w*[aA]\w*|-t", word.text) for word in command.words[1:])
+        for command in facts.commands
+        if command.program in _MAKE_ARRAYS
+    )
 
 
 def unset(judge: Judge, call: Call) -> None:
@@ -184,6 +207,32 @@ def test(judge: Judge, call: Call) -> None:
             _tested_name(judge, call, following)
         elif not word.fixed and word.sources and call.scope.may_dash(word) and len(words) > 3 and word.many:
             _tested_name(judge, call, word)
+    for group in _conditions(words):
+        if group and group[0].many and _may_ask(group[0], call):
+            _tested_name(judge, call, group[0])
+        elif len(group) == 2 and _may_ask(group[0], call):
+            _tested_name(judge, call, group[1])
+
+
+def _conditions(words: Sequence[Word]) -> list[list[Word]]:
+    """The single conditions of `[ … ]` or `test`: what stands between `!`, `-a`, `-o` and brackets."""
+    groups: list[list[Word]] = [[]]
+    for word in words[1:]:
+        if word.fixed and word.text in ("!", "-a", "-o", "(", ")", "]"):
+            groups.append([])
+        else:
+            groups[-1].append(word)
+    return groups
+
+
+def _may_ask(word: Word, call: Call) -> bool:
+    """Whether a value that the text itself gives may be the operator `-v`, which evaluates the next word."""
+    texts = call.scope.texts(word)
+    if word.fixed or not call.scope.may_dash(word):
+        return False
+    if texts is not None:
+        return any(text in ("-v", "-R") for text in texts)
+    return any(not one.isidentifier() or one in call.scope.values for one in word.inner)
 
 
 def _operator(judge: Judge, call: Call, word: Word, following: Word | None) -> None:
@@ -196,7 +245,9 @@ def _operator(judge: Judge, call: Call, word: Word, following: Word | None) -> N
 
 
 def _tested_name(judge: Judge, call: Call, word: Word) -> None:
-    if not word.fixed or not _VALUE_NAME.fullmatch(word.text):
+    match = _VALUE_NAME.fullmatch(word.text)
+    index = None if match is None else match.group(1)
+    if not word.fixed or match is None or (index is not None and not call.scope.numeric(index)):
         judge.note(fx.OPAQUE, word.text, call.text, "evaluates a name that is not written plainly")
 
 
@@ -263,10 +314,19 @@ def evaluate(judge: Judge, call: Call) -> None:
 
 
 def kill(judge: Judge, call: Call) -> None:
-    """`kill -l` names signals; everything else sends one."""
+    """`kill -l` names signals, signal 0 only asks; everything else sends one."""
     words = [word.text for word in call.arguments]
+    if words[:1] == ["-0"] and all(_process(word, call) for word in call.arguments[1:]):
+        return  # asks whether the process is there
     if words[:1] not in (["-l"], ["-L"]) or len(words) > 2:
         judge.note(fx.PROCESS, call.name, call.text, "signals processes")
+
+
+def _process(word: Word, call: Call) -> bool:
+    """Whether a word is surely the number of one process."""
+    if word.fixed:
+        return re.fullmatch(r"[0-9]+|%[0-9]+", word.text) is not None
+    return word.value is not None and (word.value in ("!", "$") or call.scope.numeric(word.value))
 
 
 def cd(judge: Judge, call: Call) -> None:

@@ -161,7 +161,7 @@ def subcommand(program: str, name: str) -> Spec | None:
         entry = _over(spec.entry.sub[entry.like], entry)
     own = prepare(f"{program} {name}", entry)
     group = spec.entry.sub.get(name.partition(" ")[0])
-    shared = dict(spec.options) if spec.entry.inherit else {}
+    shared = dict(spec.options) if spec.entry.inherit and entry.inherit else {}
     if group is not None and group.group:
         shared.update(prepare(program, group).options)
     options = {**shared, **own.options}

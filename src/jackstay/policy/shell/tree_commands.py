@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from .facts import UNKNOWN, Assignment, Redirect, SimpleCommand, Word
+from .facts import UNKNOWN, Arithmetic, Assignment, Redirect, SimpleCommand, Word
 from .tree_expressions import Expressions
 from .tree_words import WORDS, Place
 from .words import PLAIN
@@ -130,8 +130,13 @@ class Commands(Expressions):
             if child.type == "comment":
                 continue
             word = self.word(child, place)
-            if self.text(child)[:1] == "[" and not re.match(r"\[[A-Za-z0-9_.-]+\]=", self.text(child)):
-                self.doubt("an array subscript that is itself an expression", child)
+            if self.text(child)[:1] == "[":
+                index = re.match(r"\[([A-Za-z0-9_.-]+)\]=", self.text(child))
+                if index is None:
+                    self.doubt("an array subscript that is itself an expression", child)
+                else:
+                    names = re.findall(r"[A-Za-z_]\w*", index.group(1))
+                    self.arithmetic.append(Arithmetic(self.text(child), tuple(names), ()))
             yield word
 
     def redirect(self, node: Node, into: list[Redirect], place: Place) -> list[Word]:

@@ -59,7 +59,9 @@ class Expressions(TreeText):
         except Unreadable as odd:
             self.doubt(str(odd), node)
             return
-        self.arithmetic.append(Arithmetic(text=inner, names=(*names, *more), substitutions=numbers))
+        self.arithmetic.append(
+            Arithmetic(text=self.text(node)[:160], names=(*names, *more), substitutions=numbers)
+        )
         self.assignments.extend(
             Assignment(name, Word("0", fixed=False, value="0", inner=("0",)), how="expression")
             for name in assigned

@@ -29,7 +29,7 @@ def wraps(judge: Judge, call: Call, spec: Spec) -> None:
     seen, at = scan(spec, words, call.scope, stop=True)
     options(judge, call, spec, seen)
     rest = list(words[at + entry.skip :])
-    if entry.effect:
+    if entry.effect and (words or spec.name != "exec" or _rereads(call)):
         judge.note(fx.SENDS if entry.effect == "network" else entry.effect, call.name, call.text, entry.says)
     while call.name in ("sudo", "doas", "env") and rest and rest[0].fixed and _SETS.fullmatch(rest[0].text):
         _sets(judge, call, rest.pop(0))
@@ -39,6 +39,11 @@ def wraps(judge: Judge, call: Call, spec: Spec) -> None:
         judge.note(fx.PROCESS, call.name, call.text, "changes how a process is scheduled")
     elif spec.name not in ("nice", "command", "builtin", "time", "ionice", "exec"):
         judge.unproven(call, "is given no command to run")
+
+
+def _rereads(call: Call) -> bool:
+    """Whether a lone `exec` changes where a shell that is fed its commands goes on reading them."""
+    return not call.place.redirects or any(one.op[:1] == "<" for one in call.place.redirects)
 
 
 def _sets(judge: Judge, call: Call, word: Word) -> None:
@@ -102,6 +107,8 @@ def xargs(judge: Judge, call: Call, spec: Spec) -> None:
     rest = list(words[at:]) or [Word("echo")]
     mark: str | None = None
     for given in seen.options:
+        if given.name == "--process-slot-var" and given.value is not None:
+            _sets(judge, call, Word(f"{given.value.text}=0"))
         if given.name in ("-I", "-i", "--replace"):
             mark = given.value.text if given.value is not None else "{}"
     if mark is None:

@@ -1,0 +1,119 @@
+"""What do the options and operands of some programs do that one mark in the table cannot say?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from . import effects as fx
+from .effects import Call, Judge
+from .options import Seen
+
+_FIELDS: Final = re.compile(r"%G|%\(signature|%\(trailers:.*key")
+_TMUX_RUNS: Final = re.compile(r"#\(|#\{[^}]*[ET]:")
+_RUSTC_PRINTS: Final = frozenset(
+    ("sysroot", "target-list", "cfg", "target-cpus", "target-features", "target-libdir", "host-tuple",
+     "code-models", "relocation-models", "tls-models", "split-debuginfo")
+)  # fmt: skip
+
+
+def _git_format(judge: Judge, call: Call, seen: Seen) -> None:
+    """Formats that make git start gpg."""
+    for given in seen.options:
+        if (
+            given.value is not None
+            and given.name in ("--format", "--pretty")
+            and _FIELDS.search(given.value.text)
+        ):
+            judge.note(fx.EXECUTES, "gpg", f"{call.name} {given.written}", "makes git run gpg")
+
+    if "--no-index" in seen.names:
+        judge.reads(seen.operands, call.text)
+
+
+def _unpack(judge: Judge, call: Call, seen: Seen) -> None:
+    """Packers for which the last of -d, -l, -t wins."""
+    if {"-d", "--decompress", "--uncompress"} & seen.names and not {
+        "-c",
+        "--stdout",
+        "--to-stdout",
+    } & seen.names:
+        judge.note(fx.WRITES, "", call.text, "unpacks in place")
+
+
+def _rpm_format(judge: Judge, call: Call, seen: Seen) -> None:
+    for given in seen.options:
+        if given.value is not None and "%(" in given.value.text:
+            judge.note(fx.EXECUTES, given.value.text, f"{call.name} {given.written}", "may run a macro")
+
+
+def _git_reflog(judge: Judge, call: Call, seen: Seen) -> None:
+    for word in seen.operands[:1]:
+        if word.text in ("expire", "delete", "drop", "write") or not word.fixed:
+            judge.note(fx.WRITES, word.text, call.text, f"changes the reflog ({word.text})")
+
+
+def _git_remote(judge: Judge, call: Call, seen: Seen) -> None:
+    """Repository addresses that name a program instead of a place."""
+    for word in seen.operands[:1]:
+        judge.network.append(word.text)
+        if "::" in word.text or word.many or call.scope.texts(word) is None:
+            judge.note(fx.EXECUTES, word.text, call.text, f"lets {word.text} choose the program that connects")
+
+
+def _tmux(judge: Judge, call: Call, seen: Seen) -> None:
+    """Formats of tmux can run commands, and a word that ends with a semicolon begins another command."""
+    for word in call.arguments:
+        if word.text.endswith(";") or _TMUX_RUNS.search(word.text) or not (word.fixed or word.value):
+            judge.note(fx.EXECUTES, word.text, call.text, f"may run a command ({word.text})")
+
+
+def _response(judge: Judge, call: Call, seen: Seen) -> None:
+    """The binutils read further options, plugins among them, from a file given as @FILE."""
+    for word in seen.operands:
+        if word.text[:1] == "@":
+            judge.note(fx.EXECUTES, word.text, call.text, f"takes options from {word.text[1:]}")
+
+
+def _image(judge: Judge, call: Call, seen: Seen) -> None:
+    """ImageMagick takes a prefix as a format, and some formats delete, fetch or run scripts."""
+    for word in seen.operands:
+        if ":" in word.text or word.text[:1] in ("@", "|"):
+            judge.note(fx.EXECUTES, word.text, call.text, f"reads {word.text} as more than a file name")
+
+
+def _archive(judge: Judge, call: Call, seen: Seen) -> None:
+    """An archive called HOST:FILE is fetched through a remote shell."""
+    for given in seen.options:
+        if given.value is not None and given.name in ("-I", "-F", "--file") and ":" in given.value.text:
+            judge.note(fx.SENDS, given.value.text, call.text, f"opens {given.value.text} on another machine")
+
+
+def _rustc(judge: Judge, call: Call, seen: Seen) -> None:
+    """What `rustc --print` can be asked for without compiling."""
+    for given in seen.options:
+        if given.name == "--print" and (given.value is None or given.value.text not in _RUSTC_PRINTS):
+            judge.unproven(call, f"compiles, and prints {given.written} on the way")
+
+
+def _to_stdout(judge: Judge, call: Call, seen: Seen) -> None:
+    """A converter whose second operand is the file it writes, or `-`."""
+    out = seen.operands[1:2]
+    if not out or len(seen.operands) > 2 or not out[0].fixed or out[0].text != "-":
+        judge.note(fx.WRITES, out[0].text if out else "", call.text, "writes a text file beside the document")
+
+
+CHECKS: Final[dict[str, Callable[[Judge, Call, Seen], None]]] = {
+    "git_format": _git_format,
+    "git_reflog": _git_reflog,
+    "unpack": _unpack,
+    "rpm_format": _rpm_format,
+    "git_remote": _git_remote,
+    "tmux": _tmux,
+    "response": _response,
+    "image": _image,
+    "archive": _archive,
+    "rustc": _rustc,
+    "to_stdout": _to_stdout,
+}
