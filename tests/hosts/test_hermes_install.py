@@ -238,13 +238,21 @@ def test_an_edited_configuration_loses_only_our_lines(tmp_path: Path) -> None:
     assert places.config.read_text() == "# mine\nmodel: x\nplugins:\n  enabled: []\nlater: 1  # added after\n"
 
 
-def test_a_link_that_leads_nowhere_is_called_broken(tmp_path: Path) -> None:
-    places = install_hermes.Places(tmp_path / "home", tmp_path / "hermes")
-    places.hermes.mkdir()
-    for step in install_hermes.install_steps(places):
-        step.do()
-    shutil.rmtree(places.copy)
-    assert "broken" in install_hermes.status_lines(places)[0]
+@pytest.mark.case("hermes", "the private copy deleted", "impossible: `jackstay host status hermes` says broken")
+@pytest.mark.case("hermes", "started with --safe-mode by a person", "impossible: no plugin is loaded then")
+def test_where_hermes_loads_no_plugin_its_calls_run_and_status_says_so(host: Host) -> None:
+    host.install()
+    target = host.workspace / "unguarded.txt"
+    with host.driver(HERMES_SAFE_MODE="1") as hermes:
+        hermes.call("s", "write_file", path=str(target), content="x")
+    assert target.read_text() == "x"
+    target.unlink()
+    shutil.rmtree(host.jackstay / "hermes")
+    said = _jackstay(host, "host", "status", "hermes", code=1)
+    assert "broken" in said[0]
+    with host.driver() as hermes:
+        hermes.call("s", "write_file", path=str(target), content="x")
+    assert target.read_text() == "x"
 
 
 if sys.version_info >= (3, 14):
