@@ -1,5 +1,7 @@
 """The discipline inside the real Claude Code: whole conversations against a scripted model."""
 
+import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -90,28 +92,47 @@ def test_one_task_from_the_first_refusal_to_done(claude: Claude) -> None:
 @pytest.mark.parametrize(
     "call",
     [
-        use("MultiEdit", file_path="a.txt", edits=[{"old_string": "a", "new_string": "b"}]),
-        use("NotebookEdit", notebook_path="n.ipynb", new_source="x"),
+        use("NotebookEdit", notebook_path="{project}/n.ipynb", new_source="x", cell_type="code", edit_mode="insert"),
+        use("Edit", file_path="{project}/a.txt", old_string="a", new_string="b"),
         use("Write", file_path="b.txt", content="b"),
         use("Bash", command="cd . && touch b.txt", description="d"),
         use("Bash", command="ls && (cat a.txt; echo > b.txt)", description="d"),
         use("mcp__files__write", path="b.txt"),
     ],
-    ids=["MultiEdit", "NotebookEdit", "Write", "cd-and", "subshell", "mcp"],
+    ids=["NotebookEdit", "Edit", "Write", "cd-and", "subshell", "mcp"],
 )  # fmt: skip
 def test_what_has_effects_waits_for_the_plan(claude: Claude, call: dict[str, object]) -> None:
     """Under research, with all of the host's own questions switched off; the retry is refused like the first."""
     (claude.project / "a.txt").write_text("a")
     (claude.project / "n.ipynb").write_text('{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}')
     _files_server(claude)
-    claude.server.scripts["task"] = [[text("[HARNESS: task_started]"), call], [call], [text("stopped")]]
+    place = str(claude.project)
+    call = json.loads(json.dumps(call).replace("{project}", place))
+    # What was not read is refused by the host before it asks anybody: read first, so that we are asked.
+    reads = [use("Read", file_path=f"{place}/{name}") for name in ("a.txt", "n.ipynb")]
+    claude.server.scripts["task"] = [
+        [text("[HARNESS: task_started]"), *reads],
+        [call],
+        [call],
+        [text("stopped")],
+    ]
     result = claude.says("<<task>> go", "--dangerously-skip-permissions")
+    assert [one["tool_name"] for one in result["permission_denials"]] == [call["name"]] * 2
     names = sorted(path.name for path in claude.project.iterdir() if not path.name.startswith("."))
     assert names == ["a.txt", "n.ipynb"]
     assert (claude.project / "a.txt").read_text() == "a"
     assert claude.phase is Phase.TASK_STARTED
-    if call["name"] not in ("MultiEdit", "NotebookEdit"):  # those the host may refuse before it asks anybody
-        assert len(result["permission_denials"]) == 2
+
+
+def test_multiedit_is_no_tool_of_this_version(claude: Claude) -> None:
+    """Our table knows it for the versions that have it; this one has not, and says so to the model."""
+    file = claude.project / "a.txt"
+    file.write_text("a")
+    edit = use("MultiEdit", file_path=str(file), edits=[{"old_string": "a", "new_string": "b"}])
+    claude.server.scripts["task"] = [[edit], [text("stopped")]]
+    claude.says("<<task>> go")
+    assert file.read_text() == "a"
+    assert "No such tool available: MultiEdit" in claude.read_by_model
 
 
 def _files_server(claude: Claude) -> None:
@@ -131,9 +152,6 @@ def _files_server(claude: Claude) -> None:
         "    if 'id' in m:\n"
         "        print(json.dumps({'jsonrpc': '2.0', 'id': m['id'], 'result': r.get(m['method'], {})}), flush=True)\n"
     )
-    import json
-    import sys
-
     servers = claude.user / ".claude.json"
     known = json.loads(servers.read_text())
     known["mcpServers"]["files"] = {"type": "stdio", "command": sys.executable, "args": [str(script)]}
@@ -160,6 +178,8 @@ def test_parallel_calls_and_a_subagent(claude: Claude) -> None:
     ]
     claude.says("<<task>> go")
     assert sorted(path.name for path in claude.project.iterdir()) == ["a.txt"]
+    refused = [one.gate for one in Audit(claude.home).records()]
+    assert refused == ["research"] * 6, "four of the session, two of its subagent"
     assert claude.phase is Phase.TASK_STARTED
 
 
@@ -217,6 +237,9 @@ def test_the_agent_cannot_disarm_it(claude: Claude) -> None:
          use("Bash", command=f"rm -rf {claude.home}", description="d"),
          use("Write", file_path=str(claude.project / ".claude/settings.json"), content='{"disableAllHooks": true}')],
     )  # fmt: skip
+    refused = [one.gate for one in Audit(claude.home).records() if one.verdict == "deny"]
+    assert refused.count("permission") == 4
+    assert "denied by your permission settings" in claude.read_by_model, "the host's own rule, put there by us"
     assert claude.settings.read_text() == settings
     assert (claude.home / "hosts.db").exists()
     assert not (claude.project / ".claude").exists()
@@ -232,6 +255,7 @@ def test_plan_mode_changes_nothing(claude: Claude) -> None:
         [text("stopped")],
     ]
     claude.says("<<task>> go", "--permission-mode", "plan")
+    assert "Research Gate" in claude.read_by_model
     assert not (claude.project / "x").exists()
     assert claude.phase is Phase.TASK_STARTED
 
@@ -244,7 +268,7 @@ def test_a_resumed_session_goes_on_where_it_was(claude: Claude) -> None:
     for path in claude.home.glob("hosts.db*"):
         path.unlink()
     claude.server.scripts["task"] += [[use("Bash", command="touch x", description="d")], [text("stopped")]]
-    claude.says("go on")
+    assert len(claude.says("go on")["permission_denials"]) == 1
     assert not (claude.project / "x").exists()
     assert claude.phase is Phase.TASK_STARTED
 

@@ -107,7 +107,7 @@ def test_what_hangs_is_a_block(claude: Claude, fault: str) -> None:
     if fault == "locked":
         other = sqlite3.connect(_store(claude), isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
-        claude.says("do it")
+        result = claude.says("do it")
         other.close()
     else:
         line = claude.home / "hosts" / "hook.sock"
@@ -117,10 +117,10 @@ def test_what_hangs_is_a_block(claude: Claude, fault: str) -> None:
         silent = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         silent.bind(str(line))
         silent.listen()
-        claude.says("do it")
+        result = claude.says("do it")
         silent.close()
     assert not (claude.project / "x").exists()
-    assert "jackstay" in claude.read_by_model
+    assert len(result["permission_denials"]) == 1
 
 
 @pytest.mark.case("claude-code", "a project with a package of our name", "enforced")
@@ -134,7 +134,7 @@ def test_a_project_cannot_take_the_interpreter_over(claude: Claude) -> None:
         f'{{"env": {{"PYTHONPATH": "{claude.project}"}}}}'
     )
     claude.server.scripts["task"] = [[use("Bash", command="touch x", description="d")], [text("stopped")]]
-    claude.says("<<task>> go")
+    assert len(claude.says("<<task>> go")["permission_denials"]) == 1
     assert not (claude.project / "x").exists()
     assert "task_started" in claude.read_by_model
 

@@ -2,7 +2,7 @@
 
 import getpass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
@@ -26,7 +26,7 @@ def host() -> None:
     \b
     Examples:
       jackstay host install claude-code
-      jackstay host status claude-code
+      jackstay host status hermes
     """
 
 
@@ -36,8 +36,11 @@ def host() -> None:
 @click.option("--dry-run", is_flag=True, help="Show what would be written; write nothing.")
 @click.option("--plugin", metavar="DIR", type=click.Path(), help="Write a plugin folder instead.")
 @home_option
-def install(name: str, project: bool, dry_run: bool, plugin: str | None, home: str | None) -> None:
+@json_option
+def install(name: str, project: bool, dry_run: bool, plugin: str | None, **given: Any) -> None:
     """Make HOST ask jackstay before each call. Undo with `jackstay host uninstall`.
+
+    Exits 0 when it is done, 2 when a file cannot be edited; nothing was changed then.
 
     \b
     Examples:
@@ -48,14 +51,15 @@ def install(name: str, project: bool, dry_run: bool, plugin: str | None, home: s
     from jackstay.config.paths import home as home_path
     from jackstay.hosts import claude_install
 
+    as_json = given["as_json"]
     if name == HERMES:
-        _hermes("install_steps", home, dry_run=dry_run, project=project, plugin=plugin)
+        _hermes("install", given, dry_run=dry_run, project=project, plugin=plugin)
         return
-    own, python = home_path(home), claude_install.interpreter()
+    own, python = home_path(given["home"]), claude_install.interpreter()
     if not dry_run:
         ensure_private(own)
     if plugin is not None:
-        _plugin(Path(plugin), claude_install.plugin(own, python=python), dry_run=dry_run)
+        _plugin(Path(plugin), claude_install.plugin(own, python=python), dry_run=dry_run, as_json=as_json)
         return
     scope: Any = "project" if project else "user"
     place = claude_install.place_of(scope, Path.cwd())
@@ -64,47 +68,42 @@ def install(name: str, project: bool, dry_run: bool, plugin: str | None, home: s
         claude_install.uninstall(own, place)  # the same again, or a newer version in place of an older one
     edits = [] if there is not None and dry_run else claude_install.planned(scope, place, own, python=python)
     for edit in edits:
-        click.echo(f"{'would write' if dry_run else 'writes'} {edit.path}")
-        if dry_run and edit.pieces:
-            click.echo(safe("".join(edit.pieces)))
+        pieces = safe("".join(edit.pieces)) if dry_run else ""
+        _say(f"{'would write' if dry_run else 'writes'} {edit.path}{pieces}", as_json, path=edit.path)
     if dry_run:
-        click.echo("installed already; nothing to do" if there is not None else "nothing was written")
+        if not as_json:
+            click.echo("installed already; nothing to do" if there is not None else "nothing was written")
         return
     claude_install.apply(scope, place, own, edits)
-    click.echo(f"installed: new sessions of {name} are held to the discipline; `jackstay host status {name}`")
+    if not as_json:
+        click.echo(
+            f"installed: new sessions of {name} are held to the discipline; `jackstay host status {name}`"
+        )
 
 
-def _hermes(which: str, home: str | None, *, dry_run: bool, project: bool, plugin: str | None = None) -> None:
-    from jackstay.cli.host_hermes import carry_out
+def _hermes(
+    do: Literal["install", "uninstall"], given: dict[str, Any], *, dry_run: bool, project: bool,
+    plugin: str | None = None,
+) -> None:  # fmt: skip
+    from jackstay.cli.host_hermes import carried_out
     from jackstay.config.paths import home as home_path
     from jackstay.core.errors import ConfigError
-    from jackstay.hosts import install_hermes
 
     if project:
         raise ConfigError("Hermes is held for its user, in all directories: leave --project out")
-    at = install_hermes.places(home_path(home))
-    if plugin is not None:
-        at = install_hermes.Places(at.home, at.hermes, Path(plugin).absolute())
-        steps, done = install_hermes.private_copy(at), f"link Hermes's plugins and skills to those in {at.copy}"
-    elif which == "install_steps":
-        steps = install_hermes.install_steps(at)
-        done = "installed: new sessions of hermes are held to the discipline; `jackstay host status hermes`"
-    else:
-        steps, done = (
-            install_hermes.uninstall_steps(at),
-            "taken out; sessions, backups and the audit record stay",
-        )
-    carry_out(steps, dry_run=dry_run, done=done)
+    for line in carried_out(do, home_path(given["home"]), dry_run=dry_run, folder=plugin):
+        _say(line, given["as_json"], host=HERMES)
 
 
-def _plugin(folder: Path, files: dict[str, str], *, dry_run: bool) -> None:
+def _plugin(folder: Path, files: dict[str, str], *, dry_run: bool, as_json: bool) -> None:
     from jackstay.hosts import claude_install
 
     if not dry_run:
         claude_install.write_plugin(folder, files)
     for name in files:
-        click.echo(f"{'would write' if dry_run else 'wrote'} {folder / name}")
-    click.echo(f"start it with: claude --plugin-dir {folder}")
+        _say(f"{'would write' if dry_run else 'wrote'} {folder / name}", as_json, path=str(folder / name))
+    if not as_json:
+        click.echo(f"start it with: claude --plugin-dir {folder}")
 
 
 @host.command()
@@ -112,8 +111,11 @@ def _plugin(folder: Path, files: dict[str, str], *, dry_run: bool) -> None:
 @scope_option
 @click.option("--dry-run", is_flag=True, help="Show what would be undone; write nothing.")
 @home_option
-def uninstall(name: str, project: bool, dry_run: bool, home: str | None) -> None:
+@json_option
+def uninstall(name: str, project: bool, dry_run: bool, home: str | None, as_json: bool) -> None:
     """Take our entries out of HOST's files again.
+
+    Exits 0, also when nothing was installed.
 
     \b
     Example:
@@ -123,20 +125,20 @@ def uninstall(name: str, project: bool, dry_run: bool, home: str | None) -> None
     from jackstay.hosts import claude_install
 
     if name == HERMES:
-        _hermes("uninstall_steps", home, dry_run=dry_run, project=project)
+        _hermes("uninstall", {"home": home, "as_json": as_json}, dry_run=dry_run, project=project)
         return
     own = home_path(home)
     place = claude_install.place_of("project" if project else "user", Path.cwd())
     there = claude_install.installed(own, place)
     if there is None:
-        click.echo(f"not installed in {place.settings}: nothing to do")
+        _say(f"not installed in {place.settings}: nothing to do", as_json, path=None)
         return
     if dry_run:
         for edit in there.edits:
-            click.echo(f"would undo {edit.path}")
+            _say(f"would undo {edit.path}", as_json, path=edit.path)
         return
     for line in claude_install.uninstall(own, place):
-        click.echo(line)
+        _say(line, as_json, path=line.split(None, 1)[1])
 
 
 @host.command()
@@ -146,7 +148,7 @@ def uninstall(name: str, project: bool, dry_run: bool, home: str | None) -> None
 def status(name: str, home: str | None, as_json: bool) -> int:
     """Is HOST held, and where do its sessions stand?
 
-    Exits 1 when something leaves it unguarded.
+    Exits 0 when it is held, 1 when something leaves it unguarded.
 
     \b
     Example:
@@ -184,6 +186,8 @@ def status(name: str, home: str | None, as_json: bool) -> int:
 def pending(home: str | None, as_json: bool) -> None:
     """Show the calls of hosts that wait for a person.
 
+    Exits 0, also when nothing waits.
+
     \b
     Example:
       jackstay host pending
@@ -205,35 +209,44 @@ def pending(home: str | None, as_json: bool) -> None:
 @host.command()
 @click.argument("question")
 @home_option
-def approve(question: str, home: str | None) -> int:
+@json_option
+def approve(question: str, home: str | None, as_json: bool) -> int:
     """Let a waiting call run once, when the agent tries it again.
+
+    Exits 0 when it is stored, 1 when there is no such open question.
 
     \b
     Example:
       jackstay host approve 0f3a9c51b2d47e68
     """
-    return _answer(home, question, "approve", "")
+    return _answer(home, question, "approve", "", as_json=as_json)
 
 
 @host.command()
 @click.argument("question")
 @click.option("--comment", default="", metavar="TEXT", help="What the agent should read.")
 @home_option
-def reject(question: str, comment: str, home: str | None) -> int:
+@json_option
+def reject(question: str, comment: str, home: str | None, as_json: bool) -> int:
     """Turn a waiting call down.
+
+    Exits 0 when it is stored, 1 when there is no such open question.
 
     \b
     Example:
       jackstay host reject 0f3a9c51b2d47e68 --comment "not on a Friday"
     """
-    return _answer(home, question, "reject", comment)
+    return _answer(home, question, "reject", comment, as_json=as_json)
 
 
-def _answer(home: str | None, question: str, said: Any, remark: str) -> int:
+def _answer(home: str | None, question: str, said: Any, remark: str, *, as_json: bool) -> int:
     store = _store(home)
     done = store.answer(question, said, by=getpass.getuser(), remark=remark)
     store.close()
-    click.echo(f"{question}: {said}" if done else f"there is no open question {question!r}", err=not done)
+    if done:
+        _say(f"{question}: {said}", as_json, question=question, said=said)
+    else:
+        click.echo(f"there is no open question {safe(question)!r}", err=True)
     return 0 if done else 1
 
 
@@ -241,8 +254,11 @@ def _answer(home: str | None, question: str, said: Any, remark: str) -> int:
 @host_argument
 @click.argument("session")
 @home_option
-def approve_plan(name: str, session: str, home: str | None) -> None:
+@json_option
+def approve_plan(name: str, session: str, home: str | None, as_json: bool) -> None:
     """Approve the plan of a session of HOST.
+
+    Exits 0; says so where no plan waits.
 
     \b
     Example:
@@ -251,7 +267,7 @@ def approve_plan(name: str, session: str, home: str | None) -> None:
     from jackstay.hosts.state import Session
 
     judge = _judge(home)
-    click.echo(safe(judge.approve_plan(Session(name, session), by=getpass.getuser())))
+    _say(safe(judge.approve_plan(Session(name, session), by=getpass.getuser())), as_json, session=session)
     judge.store.close()
 
 
@@ -261,8 +277,11 @@ def approve_plan(name: str, session: str, home: str | None) -> None:
 @click.argument("phase")
 @click.option("--reason", required=True, metavar="TEXT", help="Why, for the record.")
 @home_option
-def phase(name: str, session: str, phase: str, reason: str, home: str | None) -> None:
+@json_option
+def phase(name: str, session: str, phase: str, reason: str, **given: Any) -> None:
     """Move the phase of a session of HOST, whatever the table says.
+
+    Exits 0, or 2 when there is no such phase.
 
     \b
     Example:
@@ -273,9 +292,16 @@ def phase(name: str, session: str, phase: str, reason: str, home: str | None) ->
 
     if phase not in set(Phase):
         raise click.BadParameter(f"the phases are {', '.join(Phase)}", param_hint="PHASE")
-    judge = _judge(home)
-    click.echo(safe(judge.force_phase(Session(name, session), Phase(phase), reason, by=getpass.getuser())))
+    judge = _judge(given["home"])
+    text = judge.force_phase(Session(name, session), Phase(phase), reason, by=getpass.getuser())
+    _say(safe(text), given["as_json"], session=session, phase=phase)
     judge.store.close()
+
+
+def _say(text: str, as_json: bool, **fields: Any) -> None:
+    from jackstay.core.wire import encode
+
+    click.echo(encode({"type": "host", **fields, "text": text}) if as_json else text)
 
 
 def _store(home: str | None) -> Any:

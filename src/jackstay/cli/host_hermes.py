@@ -2,27 +2,37 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-
-import click
+from typing import Literal
 
 from jackstay.cli.host_looks import Looked
 from jackstay.core.errors import ConfigError
 from jackstay.hosts import install_hermes
-from jackstay.hosts.install_hermes import Step
 
 
-def carry_out(found: list[Step], *, dry_run: bool, done: str) -> None:
-    """Show each step, do it unless `dry_run`, and say at the end what was reached."""
-    for step in found:
-        click.echo(f"would {step.text}" if dry_run else step.text)
+def carried_out(
+    do: Literal["install", "uninstall"], home: Path, *, dry_run: bool, folder: str | None = None
+) -> Iterator[str]:
+    """The steps, each told before it is done (or not done: `dry_run`), and what was reached.
+
+    With `folder` only the private copy is written, there.
+    """
+    at = install_hermes.places(home)
+    if folder is not None:
+        at = install_hermes.Places(at.home, at.hermes, Path(folder).absolute())
+        steps, done = (
+            install_hermes.private_copy(at),
+            f"now link Hermes's plugins and skills to {at.copy}",
+        )
+    elif do == "install":
+        steps = install_hermes.install_steps(at)
+        done = "installed: new sessions of hermes are held to the discipline; `jackstay host status hermes`"
+    else:
+        steps, done = install_hermes.uninstall_steps(at), "taken out; sessions, backups and audit stay"
+    for step in steps:
+        yield f"would {step.text}" if dry_run else step.text
         if not dry_run:
             step.do()
-    if not found:
-        click.echo("nothing to do")
-    elif dry_run:
-        click.echo("nothing was written")
-    else:
-        click.echo(done)
+    yield "nothing to do" if not steps else "nothing was written" if dry_run else done
 
 
 def findings(home: Path) -> Iterator[Looked]:
