@@ -53,10 +53,10 @@ class Instant:
         if not request.tools:  # it is asked for a summary
             return Reply(assistant("numbers were added"), Usage(10, 5))
         last = request.transcript[-1].parts[-1]
-        made = int(last.call_id.removeprefix("call_")) + 1 if isinstance(last, ToolResult) else 0
+        made = int(last.text) if isinstance(last, ToolResult) else 0  # each call adds one to its number
         for _ in range(self.words):
             tell("word ", False)
-        if made == self.calls:
+        if made >= self.calls:
             return Reply(assistant("done"), Usage(10, 5))
         return Reply(
             Message("assistant", (ToolCall(f"call_{made}", "add", {"a": 1, "b": made}),)), Usage(10, 5)
@@ -263,7 +263,7 @@ async def persist(store: SessionStore, count: int) -> float:
     from jackstay.core.decision import Ask
     from jackstay.core.facts import CallFacts
     from jackstay.core.inputs import Replied
-    from jackstay.core.state import RunBounds
+    from jackstay.engine.bounds import RunBounds
 
     state, version = filled(store, count)
     reply = assistant("", ToolCall("x", "add", {"a": 1, "b": 2}))
@@ -277,14 +277,14 @@ async def persist(store: SessionStore, count: int) -> float:
 
 
 async def finish(store: SQLiteStore) -> float:
-    """Milliseconds to load a suspended session of 500 messages, approve its call, run it and end the run."""
+    """Milliseconds to load a suspended session of 500 messages, approve its call, run it and end the run; uncompressed."""
     await persist(store, 500)
     model = Instant(0)
     hitl = HITLInterceptor().on_sensitive_tool("add")
     began = time.perf_counter()
     made = HarnessEngine(
         model=model, tools=(add, "hitl"), session_provider=store, hitl_enabled=True, hitl_interceptor=hitl,
-        installed_extensions=False,
+        installed_extensions=False, compression_threshold=(NEVER, 0.75),
     )  # fmt: skip
     session = made.get_session("s")
     HITL.submit(session, HITL.get_pending_tasks(session)[0], HITLDecision.approve())

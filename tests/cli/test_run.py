@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+import sys
 
 import pytest
 
@@ -178,3 +179,14 @@ def test_a_loop_ends_the_run_with_4_where_the_ladder_is_switched_on(jackstay: Ja
     assert done.code == 4
     assert [event.outcome for event in done.events if isinstance(event, RunEndEvent)] == ["stopped"]
     assert done.kinds.count("loop_detected") == 2
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_a_stream_that_the_caller_closed_changes_no_exit_code(closed: str) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$0" -m jackstay --version {closed}', sys.executable],
+        capture_output=True,
+        check=False,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")

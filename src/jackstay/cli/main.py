@@ -96,7 +96,8 @@ def main(args: list[str] | None = None) -> NoReturn:
     code = run_command(args)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is over: nothing is left to be stopped
     try:
-        sys.stdout.flush()
+        if sys.stdout is not None:  # it is where the caller closed it
+            sys.stdout.flush()
     except BrokenPipeError:
         code = code or FAILED
         _drop_stdout()
