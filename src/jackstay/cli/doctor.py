@@ -233,9 +233,10 @@ def _extensions(home: Path, repair: bool) -> Iterator[Finding]:
 
 
 def _hosts(home: Path, repair: bool) -> Iterator[Finding]:
+    from jackstay.cli.host_hermes import findings as hermes_findings
     from jackstay.cli.host_looks import findings
 
-    for one in findings(home, Path.cwd()):
+    for one in (*findings(home, Path.cwd()), *hermes_findings(home)):
         yield Finding("hosts", one.state, one.text, one.mend)
 
 

@@ -2,15 +2,15 @@
 
 import getpass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
 from jackstay.cli.plain import safe, shown
 from jackstay.cli.switches import home_option, json_option
 
-CLAUDE_CODE = "claude-code"
-HOSTS = (CLAUDE_CODE,)
+CLAUDE_CODE, HERMES = "claude-code", "hermes"
+HOSTS = (CLAUDE_CODE, HERMES)
 
 host_argument = click.argument("name", metavar="HOST", type=click.Choice(HOSTS))
 scope_option = click.option(
@@ -21,12 +21,12 @@ scope_option = click.option(
 
 @click.group()
 def host() -> None:
-    """Hold another agent to the discipline: claude-code.
+    """Hold another agent to the discipline: claude-code, hermes.
 
     \b
     Examples:
       jackstay host install claude-code
-      jackstay host status claude-code
+      jackstay host status hermes
     """
 
 
@@ -52,6 +52,9 @@ def install(name: str, project: bool, dry_run: bool, plugin: str | None, **given
     from jackstay.hosts import claude_install
 
     as_json = given["as_json"]
+    if name == HERMES:
+        _hermes("install", given, dry_run=dry_run, project=project, plugin=plugin)
+        return
     own, python = home_path(given["home"]), claude_install.interpreter()
     if not dry_run:
         ensure_private(own)
@@ -76,6 +79,20 @@ def install(name: str, project: bool, dry_run: bool, plugin: str | None, **given
         click.echo(
             f"installed: new sessions of {name} are held to the discipline; `jackstay host status {name}`"
         )
+
+
+def _hermes(
+    do: Literal["install", "uninstall"], given: dict[str, Any], *, dry_run: bool, project: bool,
+    plugin: str | None = None,
+) -> None:  # fmt: skip
+    from jackstay.cli.host_hermes import carried_out
+    from jackstay.config.paths import home as home_path
+    from jackstay.core.errors import ConfigError
+
+    if project:
+        raise ConfigError("Hermes is held for its user, in all directories: leave --project out")
+    for line in carried_out(do, home_path(given["home"]), dry_run=dry_run, folder=plugin):
+        _say(line, given["as_json"], host=HERMES)
 
 
 def _plugin(folder: Path, files: dict[str, str], *, dry_run: bool, as_json: bool) -> None:
@@ -107,6 +124,9 @@ def uninstall(name: str, project: bool, dry_run: bool, home: str | None, as_json
     from jackstay.config.paths import home as home_path
     from jackstay.hosts import claude_install
 
+    if name == HERMES:
+        _hermes("uninstall", {"home": home, "as_json": as_json}, dry_run=dry_run, project=project)
+        return
     own = home_path(home)
     place = claude_install.place_of("project" if project else "user", Path.cwd())
     there = claude_install.installed(own, place)
@@ -134,15 +154,17 @@ def status(name: str, home: str | None, as_json: bool) -> int:
     Example:
       jackstay host status claude-code
     """
+    from jackstay.cli.host_hermes import findings as hermes_findings
     from jackstay.cli.host_looks import findings
     from jackstay.config.paths import home as home_path
     from jackstay.core.wire import encode
     from jackstay.hosts.state import HostStore
 
     own = home_path(home)
-    found = list(findings(own, Path.cwd()))
+    found = list(findings(own, Path.cwd()) if name == CLAUDE_CODE else hermes_findings(own))
     for one in found:
-        click.echo(encode(one) if as_json else f"{one.state:<8} {one.text}")
+        lead = "" if name == HERMES else f"{one.state:<8} "  # as the second seed prints them
+        click.echo(encode(one) if as_json else f"{lead}{one.text}")
         if one.mend and not as_json:
             click.echo(f"{'':9}{one.mend}")
     store = HostStore(own)
