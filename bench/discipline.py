@@ -44,11 +44,11 @@ def median(work: Callable[[], object], rounds: int) -> float:
 
 def decisions() -> dict[str, float]:
     """Microseconds of a decision about a call that is no command, by what it is about."""
-    path = PathFact("app.conf", "/work/app.conf", "writes", inside=True)
+    path = PathFact("app.conf", "/srv/app.conf", "writes", inside=True)
     write = ToolCall("c1", "write", {"file_path": "app.conf", "content": "x" * 1000})
     facts = CallFacts(effects=frozenset({"reads", "writes"}), paths=(path,), backup="taken")
     read, seen = ToolCall("c2", "read", {"file_path": "app.conf"}), CallFacts(effects=READS)
-    changed = tuple(f"/work/file{number}" for number in range(200))
+    changed = tuple(f"/srv/file{number}" for number in range(200))
 
     def of(phase: Phase, one: ToolCall, its: CallFacts) -> float:
         state = PolicyState(PhaseState(phase, approved_by="user", acted=True, changed=changed), mode="strict")

@@ -27,7 +27,7 @@ def trust(directory: str | None, remove: bool, listing: bool, home: str | None, 
     Examples:
       jackstay trust .
       jackstay trust --list
-      jackstay trust --remove ~/work/old
+      jackstay trust --remove ~/code/old
 
     Exits 0, or 2 when the settings cannot be read.
     """
