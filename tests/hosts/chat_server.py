@@ -9,9 +9,13 @@ from typing import Any
 Turn = dict[str, Any]
 
 
-def says(text: str, *calls: tuple[str, dict[str, Any]]) -> Turn:
-    """One reply of the model: text, and the calls beside it as (tool, arguments)."""
-    return {"text": text, "calls": calls}
+def says(text: str, *calls: tuple[str, dict[str, Any]], to: str = "") -> Turn:
+    """One reply of the model: text, and the calls beside it as (tool, arguments).
+
+    With `to` it is for the conversation that begins with a user's message holding these words: where agents
+    run side by side, their requests come in any order.
+    """
+    return {"text": text, "calls": calls, "to": to}
 
 
 class ChatServer:
@@ -78,8 +82,16 @@ class ChatServer:
             if not request.get("tools"):
                 return list(self._chunks(says("a title")))
             self.requests.append(request)
-            turn = self._script.pop(0) if self._script else says("THE SCRIPT IS AT ITS END")
+            turn = self._next(request)
             return list(self._chunks(turn))
+
+    def _next(self, request: dict[str, Any]) -> Turn:
+        first = json.dumps(next((m for m in request["messages"] if m["role"] == "user"), ""))
+        mine = [turn for turn in self._script if turn.get("to") and turn["to"] in first]
+        for turn in mine or [turn for turn in self._script if not turn.get("to")]:
+            self._script.remove(turn)
+            return turn
+        return says("THE SCRIPT IS AT ITS END")
 
     def _chunks(self, turn: Turn) -> Iterator[dict[str, Any]]:
         def chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:

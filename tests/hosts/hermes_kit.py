@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,7 @@ ROOT = Path(__file__).parents[2]
 DRIVER = Path(__file__).with_name("hermes_driver.py")
 BUILD_TIMEOUT_S = 600
 RUN_TIMEOUT_S = 100
+SUBAGENT_TIMEOUT_S = 30
 
 
 def cache() -> Path:
@@ -191,6 +193,9 @@ class Driver:
         """A user's message, answered by the scripted replies; everything the model was sent."""
         self.host.server.script(replies)
         answer = self.ask("turn", session=session, text=text, **more)
+        until = time.monotonic() + SUBAGENT_TIMEOUT_S  # Hermes starts subagents beside the turn and goes on
+        while self.host.server.left and time.monotonic() < until:
+            time.sleep(0.02)
         assert self.host.server.left == 0, f"{self.host.server.left} replies were not asked for: {answer}"
         return Seen(self.host.server.requests, str(answer["text"]))
 

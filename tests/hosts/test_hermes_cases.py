@@ -91,8 +91,8 @@ def test_a_subagent_is_held_to_the_phase_of_its_session(guarded: Driver) -> None
     target = guarded.host.workspace / "child.txt"
     guarded.turn(
         "parent", "may a helper look?", says("", ("delegate_task", {"goal": "write child.txt", "background": False})),
-        says("", _write(target), ("terminal", {"command": f"touch {target}"})),
-        says("I could not.\n\n[HARNESS: done]\n\n[HARNESS: casual]"), says("It could not."),
+        says("", _write(target), ("terminal", {"command": f"touch {target}"}), to="write child.txt"),
+        says("I could not.\n\n[HARNESS: done]\n\n[HARNESS: casual]", to="write child.txt"), says("It could not."),
     )  # fmt: skip
     assert not target.exists()
     assert guarded.host.phase("parent") == "planning"

@@ -83,7 +83,7 @@ def _check_key(key: str, value: Any, spots: "_Spots", number: int) -> None:
         hint = f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(_KEYS)}"
         raise ConfigError(f"{key}: is not a key of a rule", hint=hint, where=spots.at(number, key))
     fits = isinstance(value, kind) and not (kind is int and isinstance(value, bool))
-    if kind is list and fits:
+    if isinstance(value, list) and fits:
         fits = all(isinstance(entry, str) for entry in value)
     if not fits or value == "":
         wanted = {str: "a text", int: "a whole number", bool: "true or false", list: "a list of texts"}[kind]

@@ -125,6 +125,8 @@ class Judge:
                 if look and not change.state.look:
                     change.state = replace(change.state, look=look)
             break
+        else:
+            raise AssertionError("the last round settles")
         explicit = verdict.explicit or (
             verdict.answer == "allow" and covering(settings.rules, it.call, facts) is not None
         )

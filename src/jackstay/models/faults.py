@@ -97,7 +97,10 @@ def kind_of(status: int | None, fault: Fault) -> ErrorKind:
         return "auth"
     if status is not None:
         return _KIND_OF_STATUS.get(status) or ("server" if status >= 500 else "bad_request")
-    return next((_KIND_OF_CODE[code] for code in codes if code in _KIND_OF_CODE), "server")
+    for code in codes:
+        if code in _KIND_OF_CODE:
+            return _KIND_OF_CODE[code]
+    return "server"
 
 
 def read_fault(body: bytes) -> Fault:

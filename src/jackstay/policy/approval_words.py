@@ -134,7 +134,7 @@ def about_commit(text: str, languages: dict[str, Words] = LANGUAGES) -> CommitWo
     clauses = _clauses(text)
     if clauses is None:
         return ""
-    wanted = {word for clause in clauses for word in _commit_words(clause, languages)}
+    wanted: set[CommitWord] = {word for clause in clauses for word in _commit_words(clause, languages)}
     return wanted.pop() if len(wanted) == 1 else ""
 
 

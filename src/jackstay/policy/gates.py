@@ -56,8 +56,10 @@ _READS: dict[Kind, Answer] = {K.HARNESS: "allow", K.READ: "allow"}
 
 
 def _rest(answer: Answer, **others: Answer) -> dict[Kind, Answer]:
-    named = {Kind[name.upper()]: said for name, said in others.items()}
-    return {**dict.fromkeys(Kind, answer), **_READS, **named}
+    rest: dict[Kind, Answer] = dict.fromkeys(Kind, answer)
+    rest.update(_READS)
+    rest.update({Kind[name.upper()]: said for name, said in others.items()})
+    return rest
 
 
 GATES: dict[Phase, Gate] = {

@@ -167,22 +167,23 @@ async def _follow(process: Process, watch: _Watch, timeout_s: float) -> tuple[bo
         await process.pump(stream, lambda data: watch.hear(name, data))
         closed[name].set()
 
-    left: list[str] = []
+    late, left = False, list[str]()
     async with anyio.create_task_group() as group:
         group.start_soon(pump, "stdout", process.stdout)
         group.start_soon(pump, "stderr", process.stderr)
         group.start_soon(watch.keep_telling)
         with anyio.move_on_after(timeout_s) as limit:
             await process.exited()
-        if limit.cancelled_caught:
+        late = limit.cancelled_caught
+        if late:
             await process.end()
         with anyio.move_on_after(DRAIN_S) as drain:
             for event in closed.values():
                 await event.wait()
-        if drain.cancelled_caught and not limit.cancelled_caught:
+        if drain.cancelled_caught and not late:
             left = process.survivors()
         group.cancel_scope.cancel()
-    return not limit.cancelled_caught, left
+    return not late, left
 
 
 async def _interrupted(process: Process, watch: _Watch, cancelled: BaseException) -> NoReturn:

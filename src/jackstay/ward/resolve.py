@@ -25,6 +25,7 @@ def canonical(path: str, cwd: str, home: str) -> str:
     written = _absolute(path, cwd, home)
     if not written or _DESCRIPTOR.match(written):
         return ""
+    real = ""
     try:
         real = os.path.realpath(_PROCESS.sub(lambda m: cwd if m[1] else "/", written))
         if stat.S_ISLNK(os.lstat(real).st_mode):

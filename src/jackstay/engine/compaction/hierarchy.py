@@ -1,7 +1,5 @@
 """How does the whole work stand? One rolling account, rewritten with everything that expires."""
 
-from typing import ClassVar
-
 from jackstay.engine.compaction.keyinfo import positive
 from jackstay.engine.compaction.summary import (
     NOTHING,
@@ -30,7 +28,7 @@ INSTRUCTION = (
 class HierarchicalCompressionStrategy:
     """A rolling summary: the earlier account and the newly expired messages become the next account."""
 
-    name: ClassVar[str] = "hierarchical"
+    name = "hierarchical"
 
     def __init__(self, max_tokens: int = 2_000) -> None:
         """`max_tokens` bounds the account."""

@@ -1,7 +1,5 @@
 """Which facts of the expiring messages must not be lost? They are gathered, never rewritten."""
 
-from typing import ClassVar
-
 from jackstay.core.errors import ConfigError
 from jackstay.engine.compaction.summary import (
     NOTHING,
@@ -28,7 +26,7 @@ INSTRUCTION = (
 class KeyInfoExtractionStrategy:
     """Keeps verified facts as a list: only new messages are read, earlier facts stand as they were."""
 
-    name: ClassVar[str] = "key_info"
+    name = "key_info"
 
     def __init__(self, max_tokens: int = 2_000) -> None:
         """`max_tokens` bounds the list; its oldest facts give way."""

@@ -279,7 +279,7 @@ TABLE = r"""{
 "findmnt":{"short":"AaCcDdefiJklmnOPrRsuUvyhM: N: O: o: S: T: t: p:?* w: F:< q d:","long":"all ascii canonicalize df direction= evaluate tab-file= first-only invert json list submounts noheadings options= output= output-all pairs poll=?* pseudo raw real fstab mtab kernel=? source= target= types= uniq nofsroot verify tree mountpoint= task= shadowed bytes nocanonicalize vfs-all notruncate hyperlink=?","operands":"list"},
 "mountpoint":{"short":"qdx","long":"nofollow quiet fs-devno devno","operands":"list"},
 "swapon":{"short":"sv","long":"show=? summary verbose noheadings raw bytes output-all","need":"s --show --summary","operands":"none"},
-"blkid":{"short":"ikpuDh o: s: t: U: L: l n: c:","long":"output= match-tag= match-token= uuid= label= probe info list-one list-filesystems","operands":"list"},
+"blkid":{"short":"ikpuDh o: s: t: U: L: l n: c:>","long":"output= match-tag= match-token= uuid= label= cache-file=> probe info list-one list-filesystems","operands":"list"},
 "lsattr":{"short":"RaVdlpv","operands":"list"},
 "getfacl":{"short":"acdeEnpRLPst","long":"access default omit-header all-effective no-effective skip-base recursive logical physical tabular numeric absolute-names","operands":"list"},
 "getfattr":{"short":"dhRLPn: m: e:","long":"dump no-dereference only-values recursive logical physical name= match= encoding= absolute-names","operands":"list"},
