@@ -233,12 +233,20 @@ def _batch_at_the_end(transcript: Transcript) -> _Batch:
     reply, answers = transcript.last_batch()
     if reply is None or reply.role != "assistant":
         return _NO_BATCH
-    calls = reply.calls
-    places = {call.call_id: place for place, call in enumerate(calls)}
-    if len(places) < len(calls):
-        return _NO_BATCH
-    results = {part.call_id: part.text for one in answers for part in one.parts if isinstance(part, ToolResult)}
-    return _Batch({call.call_id: call for call in calls}, places, results)
+    calls: dict[str, ToolCall] = {}
+    places: dict[str, int] = {}
+    results: dict[str, str] = {}
+    for part in reply.parts:
+        if isinstance(part, ToolCall):
+            if part.call_id in calls:
+                return _NO_BATCH
+            places[part.call_id] = len(places)
+            calls[part.call_id] = part
+    for one in answers:
+        for said in one.parts:
+            if isinstance(said, ToolResult):
+                results[said.call_id] = said.text
+    return _Batch(calls, places, results)
 
 
 class _Packer:
