@@ -6,7 +6,7 @@ import inspect
 import logging
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeVar, assert_never
+from typing import Protocol, TypeVar, assert_never
 
 from msgspec.structs import replace
 
