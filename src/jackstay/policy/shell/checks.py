@@ -12,6 +12,7 @@ from .options import Seen
 
 _FIELDS: Final = re.compile(r"%G|%\(signature|%\(trailers:.*key")
 _TMUX_RUNS: Final = re.compile(r"#\(|#\{[^}]*[ET]:")
+_STAYS_OUTSIDE: Final = {"--submodule": ("short", "log"), "--ignore-submodules": ("all", "dirty")}
 _RUSTC_PRINTS: Final = frozenset(
     ("sysroot", "target-list", "cfg", "target-cpus", "target-features", "target-libdir", "host-tuple",
      "code-models", "relocation-models", "tls-models", "split-debuginfo")
@@ -30,6 +31,24 @@ def _git_format(judge: Judge, call: Call, seen: Seen) -> None:
 
     if "--no-index" in seen.names:
         judge.reads(seen.operands, call.text)
+    _git_modules(judge, call, seen)
+
+
+def _git_modules(judge: Judge, call: Call, seen: Seen) -> None:
+    """Options that start git inside a sub-module, where its own settings can name programs."""
+    for given in seen.options:
+        plain = _STAYS_OUTSIDE.get(given.name)
+        if plain is not None and given.value is not None and given.value.text not in plain:
+            judge.note(
+                fx.EXECUTES, given.value.text, f"{call.name} {given.written}", "runs git inside sub-modules"
+            )
+
+
+def _git_config(judge: Judge, call: Call, seen: Seen) -> None:
+    """Newer versions of git take a verb in place of the name."""
+    for word in seen.operands[:1]:
+        if not word.fixed or word.text in ("edit", "set", "unset", "rename-section", "remove-section"):
+            judge.note(fx.WRITES, word.text, call.text, f"may change the configuration ({word.text})")
 
 
 def _unpack(judge: Judge, call: Call, seen: Seen) -> None:
@@ -106,6 +125,8 @@ def _to_stdout(judge: Judge, call: Call, seen: Seen) -> None:
 
 CHECKS: Final[dict[str, Callable[[Judge, Call, Seen], None]]] = {
     "git_format": _git_format,
+    "git_modules": _git_modules,
+    "git_config": _git_config,
     "git_reflog": _git_reflog,
     "unpack": _unpack,
     "rpm_format": _rpm_format,
