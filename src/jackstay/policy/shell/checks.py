@@ -9,10 +9,19 @@ from typing import Final
 from . import effects as fx
 from .effects import Call, Judge
 from .options import Seen
+from .secrets import is_secret
 
 _FIELDS: Final = re.compile(r"%G|%\(signature|%\(trailers:.*key")
 _TMUX_RUNS: Final = re.compile(r"#\(|#\{[^}]*[ET]:")
 _STAYS_OUTSIDE: Final = {"--submodule": ("short", "log"), "--ignore-submodules": ("all", "dirty")}
+_WITH_PATCH: Final = frozenset(
+    ("-p", "-u", "--patch", "--patch-with-stat", "--patch-with-raw", "-L", "-U", "--unified", "-c", "--cc",
+     "-W", "--function-context", "--word-diff", "--color-words")
+)  # fmt: skip
+_ONLY_NAMES: Final = frozenset(
+    ("--name-only", "--name-status", "--stat", "--shortstat", "--numstat", "--quiet", "-s", "--no-patch",
+     "--summary", "--files-with-matches")
+)  # fmt: skip
 _RUSTC_PRINTS: Final = frozenset(
     ("sysroot", "target-list", "cfg", "target-cpus", "target-features", "target-libdir", "host-tuple",
      "code-models", "relocation-models", "tls-models", "split-debuginfo")
@@ -32,6 +41,19 @@ def _git_format(judge: Judge, call: Call, seen: Seen) -> None:
     if "--no-index" in seen.names:
         judge.reads(seen.operands, call.text)
     _git_modules(judge, call, seen)
+    _git_content(judge, call, seen)
+
+
+def _git_content(judge: Judge, call: Call, seen: Seen) -> None:
+    """Contents of files that git prints, as they are or as they were; `REV:PATH` names one too."""
+    shows = call.words[1:] and not any(word.text in _ONLY_NAMES for word in call.words)
+    log = any(word.text in ("log", "whatchanged", "rev-list", "reflog", "list") for word in call.words[1:4])
+    if not shows or (log and seen.names.isdisjoint(_WITH_PATCH)):
+        return
+    for word in seen.operands:
+        path = word.text.rpartition(":")[2]
+        if is_secret(path):
+            judge.note(fx.CREDENTIALS, path, call.text, f"shows {path}, a place for secrets")
 
 
 def _git_modules(judge: Judge, call: Call, seen: Seen) -> None:
@@ -88,6 +110,13 @@ def _tmux(judge: Judge, call: Call, seen: Seen) -> None:
             judge.note(fx.EXECUTES, word.text, call.text, f"may run a command ({word.text})")
 
 
+def _dasel(judge: Judge, call: Call, seen: Seen) -> None:
+    """`put` and `delete` write the file they are given."""
+    for word in seen.operands[:1]:
+        if not word.fixed or word.text in ("put", "delete"):
+            judge.note(fx.WRITES, word.text, call.text, f"may change its file ({word.text})")
+
+
 def _response(judge: Judge, call: Call, seen: Seen) -> None:
     """The binutils read further options, plugins among them, from a file given as @FILE."""
     for word in seen.operands:
@@ -127,6 +156,8 @@ CHECKS: Final[dict[str, Callable[[Judge, Call, Seen], None]]] = {
     "git_format": _git_format,
     "git_modules": _git_modules,
     "git_config": _git_config,
+    "git_content": _git_content,
+    "dasel": _dasel,
     "git_reflog": _git_reflog,
     "unpack": _unpack,
     "rpm_format": _rpm_format,

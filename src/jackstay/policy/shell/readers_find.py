@@ -35,6 +35,7 @@ _FIND_VALUE: Final = frozenset(
      "-newermB", "-Bmin", "-Btime", "-flags", "-since")
 )  # fmt: skip
 _FIND_FILES: Final = {"-fprint": 1, "-fprint0": 1, "-fls": 1, "-fprintf": 2}
+_FIND_NAMES: Final = frozenset(("-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename"))
 _FIND_RUN: Final = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
 
 
@@ -42,6 +43,7 @@ def find(judge: Judge, call: Call, spec: Spec) -> None:
     """`find`: starting points, then tests and actions; only listed tests and printing actions."""
     words = list(call.arguments)
     starts, safe = _starts(judge, call, words)
+    _secrets_found(judge, call)
     while words:
         word = words.pop(0)
         if not word.fixed:
@@ -54,6 +56,18 @@ def find(judge: Judge, call: Call, spec: Spec) -> None:
             _runs(judge, call, words, starts=starts, safe=safe)
         elif word.text not in _FIND_PLAIN:
             _acts(judge, call, word, words)
+
+
+def _secrets_found(judge: Judge, call: Call) -> None:
+    """Secrets that are looked for by name and handed to another program."""
+    pipeline = call.place.pipeline
+    texts = [word.text for word in call.arguments]
+    handed = not _FIND_RUN.isdisjoint(texts) or any(
+        one.pipeline == pipeline and pipeline and one.program == "xargs" for one in call.scope.facts.commands
+    )
+    for at, text in enumerate(texts[1:], start=1):
+        if handed and texts[at - 1] in _FIND_NAMES and is_secret(text.lstrip("*")):
+            judge.note(fx.CREDENTIALS, text, call.text, f"hands on what is called {text}, a name of secrets")
 
 
 def _starts(judge: Judge, call: Call, words: list[Word]) -> tuple[list[str], bool]:
@@ -74,14 +88,21 @@ def _starts(judge: Judge, call: Call, words: list[Word]) -> tuple[list[str], boo
 
 
 def _runs(judge: Judge, call: Call, words: list[Word], *, starts: list[str], safe: bool) -> None:
-    """`-exec COMMAND ;` or `+`."""
-    end = next((at for at, one in enumerate(words) if one.text in (";", "+")), len(words))
+    """`-exec COMMAND ;` or `-exec COMMAND {} +`: a `+` elsewhere is a word like any other."""
+    ends = (
+        at for at, one in enumerate(words) if one.text == ";" or (one.text == "+" and _is_found(words[:at]))
+    )
+    end = next(ends, len(words))
     for start in starts:
         if is_secret(start) and end:
             judge.note(fx.CREDENTIALS, start, call.text, f"runs a program on {start}, a place for secrets")
     if end:
-        found(judge, call, words[:end], safe=safe)
+        found(judge, call, words[:end], safe=safe, many=words[end : end + 1] == [Word("+")])
     del words[: end + 1]
+
+
+def _is_found(words: list[Word]) -> bool:
+    return bool(words) and words[-1].text == "{}"
 
 
 def _acts(judge: Judge, call: Call, word: Word, words: list[Word]) -> None:

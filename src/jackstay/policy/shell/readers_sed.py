@@ -7,6 +7,7 @@ from typing import Final
 
 from . import effects as fx
 from .effects import READERS, Call, Judge
+from .facts import Word
 from .operands import options
 from .options import scan
 from .table import Entry, Spec, prepare
@@ -35,6 +36,7 @@ class _Sed:
     def __init__(self, script: str) -> None:
         self.text = script
         self.at = 0
+        self.files: list[str] = []  # that r and R read
 
     def peek(self) -> str:
         return self.text[self.at : self.at + 1]
@@ -163,7 +165,7 @@ class _Sed:
         elif char in ("a", "i", "c"):
             self.inserted()
         elif char in ("r", "R"):
-            self.line()
+            self.files.append(self.line().strip())
         elif char in _SED_ARGUMENT:
             match = re.compile(_SED_ARGUMENT[char]).match(self.text, self.at)
             self.at = match.end() if match is not None else self.at
@@ -210,13 +212,14 @@ _SED_SAYS: Final = {
 }
 
 
-def sed_doubt(script: str) -> str | None:
-    """Say what a sed script does beyond printing, or None."""
+def read_sed(script: str) -> tuple[str | None, list[str]]:
+    """What a sed script does beyond printing, or None, and the files it reads."""
+    reader = _Sed(script)
     try:
-        _Sed(script).run()
+        reader.run()
     except Odd as odd:
-        return str(odd)
-    return None
+        return str(odd), reader.files
+    return None, reader.files
 
 
 def sed(judge: Judge, call: Call, spec: Spec) -> None:
@@ -232,7 +235,8 @@ def sed(judge: Judge, call: Call, spec: Spec) -> None:
         if texts is None:
             judge.unproven(call, "is given a script that is not written out")
         for text in texts or ():
-            doubt = sed_doubt(text)
+            doubt, files = read_sed(text)
+            judge.reads([Word(file) for file in files], call.text)
             if doubt is not None:
                 kind = fx.EXECUTES if "run" in doubt else fx.WRITES if "writes" in doubt else fx.OPAQUE
                 judge.note(kind, text, call.text, doubt)
