@@ -71,7 +71,7 @@ def _decided(
         case Allow():
             rule = covering(rules, call, facts)
             if rule is not None:
-                reason = f"the rule '{rule.text}' ({rule.origin}) covers the whole call"
+                reason = f"the rule '{visible(rule.text)}' ({rule.origin}) covers the whole call"
                 return Explanation("allow", rule.text, reason, effects, "removing that rule")
             reason = f"no rule speaks about it and {_HOLDS[default]}"
             return Explanation("allow", f"default {default!r}", reason, effects, f"--deny {quoted(text)}")
