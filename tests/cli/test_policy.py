@@ -59,8 +59,13 @@ def test_everything_about_a_verdict_is_printed(here: Here) -> None:
         "ask  bash: git push origin main; ls > ../x",
         "  reason   it changes '../x', which is outside the workspace",
         "  rule     workspace default",
+        "  facts    command git push origin main",
+        "           command ls",
+        "           redirection >../x",
         "  effects  'git push origin main' is not one of the questions git can answer (push)",
         "           'ls > ../x' writes ../x",
+        "  read-only: no",
+        "           not read-only: 'git push origin main' is not one of the questions git can answer (push)",
         "  change   a person's approval, or --allow 'bash(git push origin main; ls > ../x)'",
     ]
 
@@ -70,7 +75,26 @@ def test_the_same_as_json(here: Here) -> None:
         "type": "policy_check", "tool": "bash", "call": "ls && rm x", "verdict": "deny", "rule": "deny bash(rm *)",
         "reason": "the rule 'deny bash(rm *)' denies 'rm x'", "effects": ["'rm x' deletes x"],
         "change": "do it another way, or ask your user to change the rule (command line)",
+        "facts": ["command ls", "command rm x"], "read_only": False, "unproven": "not read-only: 'rm x' deletes x",
     }  # fmt: skip
+
+
+def test_whether_a_command_only_reads_is_said_in_one_line(here: Here) -> None:
+    assert "  read-only: yes" in here.check("--", "git log | head -5").stdout.splitlines()
+    refused = here.check("--", "sort -o out.txt a").stdout.splitlines()
+    at = refused.index("  read-only: no")
+    assert refused[at + 1] == "           not read-only: 'sort -o out.txt' writes out.txt"
+    assert "read-only" not in here.check("--tool", "write", "src/a.py").stdout
+
+
+def test_the_facts_are_what_the_text_consists_of(here: Here) -> None:
+    command = "A=1 sudo env B=2 ls `date` > out; f() { ls; }; cat <(ls); rm $x ${y@P}"
+    assert here.facts("--", command)["facts"] == [
+        "command sudo env B=2 ls `date`", "command env B=2 ls `date` (by sudo)", "command ls `date` (by sudo, env)",
+        "command date", "command ls", "command cat <(ls)", "command ls", "command rm $x ${y@P}", "redirection >out",
+        "substitution `date`", "substitution <(ls)", "assignment A", "function f",
+        "unreadable '${y@P}': the expansion ${y@P}",
+    ]  # fmt: skip
 
 
 def test_following_the_change_changes_the_verdict(here: Here) -> None:

@@ -49,7 +49,8 @@ def policy() -> None:
 @click.argument("cmd", metavar="CMD...", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.pass_context
 def check(ctx: click.Context, /, cmd: tuple[str, ...], **given: Any) -> None:
-    """Say what would be decided about CMD: verdict, rule, effects, reason, and what would change it.
+    """Say what would be decided about CMD and why: verdict, rule, reason, and what would change it; what the
+    command consists of, what it would do, and whether it is shown to change nothing (read-only).
 
     CMD is a command for the shell (one word: its whole text), or the path or address that --tool would get.
 
@@ -129,8 +130,13 @@ def _print(call: str, explained: Any) -> None:
     click.echo(f"{verdict}  {call}")
     click.echo(f"  reason   {explained.reason}")
     click.echo(f"  rule     {shown(explained.rule)}")
-    for number, effect in enumerate(explained.effects):
-        click.echo(f"  {'effects' if number == 0 else '':<8} {effect}")
+    for head, lines in (("facts", explained.facts), ("effects", explained.effects)):
+        for number, line in enumerate(lines):
+            click.echo(f"  {head if number == 0 else '':<8} {line}")
+    if explained.read_only is not None:
+        click.echo(f"  read-only: {'yes' if explained.read_only else 'no'}")
+    if explained.unproven:
+        click.echo(f"           {explained.unproven}")
     if explained.change:
         click.echo(f"  change   {shown(explained.change)}")
 

@@ -38,8 +38,9 @@ class CallFacts(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
     `invalid` says why the arguments do not fit the tool's schema. `answers` are the decisions of approval
     strategies. `digest` names tool, arguments, schema and directory. `workspace`, `cwd` and `home` are
-    canonical directories; `paths` are the places of the call, also those its command touches. `command_arg`
-    and `url_args` name the arguments that hold a command and addresses. `backup` says whether everything the
+    canonical directories; `paths` are the places of the call, also those its command touches; `linked` are
+    (word, place) of those it only names, where a link leads elsewhere than the word says. `command_arg` and
+    `url_args` name the arguments that hold a command and addresses. `backup` says whether everything the
     call writes by name has been copied away (`backup_problem` why not), `snapshot` whether the workspace has;
     `backups` are (path, backup id) of what was copied just now. `checked` is the harness's own look at a
     closing item.
@@ -56,6 +57,7 @@ class CallFacts(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     cwd: str = ""
     home: str = ""
     paths: tuple[PathFact, ...] = ()
+    linked: tuple[tuple[str, str], ...] = ()
     command_arg: str | None = None
     url_args: tuple[str, ...] = ()
     backup: BackupState = "none"

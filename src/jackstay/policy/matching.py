@@ -11,7 +11,7 @@ from typing import NamedTuple
 from jackstay.core.facts import CallFacts, PathFact
 from jackstay.core.rules import PermissionRule
 from jackstay.policy.lines import Line, read_line
-from jackstay.policy.paths import above, lexical
+from jackstay.policy.paths import above, directories, lexical
 from jackstay.policy.patterns import (
     HOLE,
     has_pattern,
@@ -207,10 +207,23 @@ def _in_paths(rule: PermissionRule, subject: Subject, facts: CallFacts) -> Hit |
             return Hit(rule, fact.said)
         if not fact.real and unsure is None:
             unsure = Hit(rule, f"nobody can tell where {fact.said!r} leads before it runs", sure=False)
+    if unsure is None and subject.line is not None:
+        unsure = _named(rule, subject.line, facts)
     hidden = (subject.line.doubt or subject.line.listening) if subject.line is not None else None
     if unsure is None and hidden is not None:
         return Hit(rule, hidden, sure=False)
     return unsure
+
+
+def _named(rule: PermissionRule, line: Line, facts: CallFacts) -> Hit | None:
+    """A command that nobody knows file by file names the place: it might touch it."""
+    place = place_of(str(rule.pattern), literal=rule.literal, base=base_of(facts), home=facts.home)
+    starts = directories(line.moves, facts.cwd, lambda move, at: lexical(move, at, facts.home)) or [facts.cwd]
+    spelled = ((name, lexical(name, start, facts.home)) for name in line.names for start in starts)
+    for name, path in (*facts.linked, *spelled):
+        if path and (place.pattern.fullmatch(path) is not None or path == place.root != base_of(facts)):
+            return Hit(rule, f"nobody can tell what becomes of {name!r}", sure=False)
+    return None
 
 
 def _is_about_places(rule: PermissionRule) -> bool:
@@ -243,6 +256,11 @@ def _in_addresses(rule: PermissionRule, subject: Subject) -> Hit | None:
     for address in subject.network:
         if _address_meant(rule, address):
             return Hit(rule, address.text)
+    for text in subject.line.hosts if subject.line is not None else ():
+        address = read_address(text)
+        odd = address.doubt is not None and "://" in text
+        if (odd or _address_meant(rule, address)) and re.search(r"\w", str(rule.pattern)):
+            return Hit(rule, f"nobody can tell whether it speaks to {text!r}", sure=False)
     doubtful = next((address for address in subject.network if address.doubt), None)
     return Hit(rule, f"{doubtful.text!r} is doubtful: {doubtful.doubt}", sure=False) if doubtful else None
 

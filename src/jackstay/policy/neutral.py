@@ -44,22 +44,49 @@ _SET = {
     "GIT_ASKPASS": "true",
     "GIT_EDITOR": "true",
     "GIT_SSH_COMMAND": "ssh -o BatchMode=yes",
+    "GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh",  # not ext, which runs its address
+    # Other programs that run what the files around them name.
+    "HGRCSKIPREPO": "1",
+    "YARN_IGNORE_PATH": "1",
+    "npm_config_ignore_pnpmfile": "true",
+    "npm_config_ignore_scripts": "true",
+    "RUSTC": "rustc",
+    "RUSTC_WRAPPER": "",
+    "RUSTC_WORKSPACE_WRAPPER": "",
+    "GOTOOLCHAIN": "local",
 }
 
 # An external diff gets path, old file, hex, mode, new file, hex, mode; this one only compares.
 _PLAIN_DIFF = """sh -c 'diff -u "$1" "$4" || :'"""
-_GIT_ALWAYS = {"core.fsmonitor": "false", "core.pager": "cat", "core.hooksPath": "/dev/null"}
-_GIT_BY_ENDING = {
-    "external": _PLAIN_DIFF, "command": _PLAIN_DIFF, "textconv": "cat", "clean": "", "smudge": "",
-    "process": "", "required": "false", "program": "true", "sshcommand": "ssh -o BatchMode=yes", "gitproxy": "",
-    "askpass": "true", "alternaterefscommand": "true",
+_GIT_ALWAYS = {
+    "core.fsmonitor": "false", "core.pager": "cat", "core.hooksPath": "/dev/null", "credential.helper": "",
+    "help.format": "man", "log.showSignature": "false",
+    # A sub-module has settings of its own, and git looks into it with those.
+    "diff.ignoreSubmodules": "dirty", "diff.submodule": "short", "status.submoduleSummary": "false",
+}  # fmt: skip
+# Settings that name programs, by section and last word; "*" stands for every other one of the section.
+_GIT_PROGRAMS: dict[str, dict[str, str]] = {
+    "core": {
+        "sshcommand": "ssh -o BatchMode=yes", "gitproxy": "", "askpass": "true", "alternaterefscommand": "true",
+        "editor": "true",
+    },
+    "diff": {"external": _PLAIN_DIFF, "command": _PLAIN_DIFF, "textconv": "cat"},
+    "filter": {"clean": "", "smudge": "", "process": "", "required": "false"},
+    "gpg": {"program": "true", "defaultkeycommand": "true"},
+    "remote": {"vcs": ""},
+    "credential": {"helper": ""},
+    "alias": {"*": ""},
+    "pager": {"*": "false"},
+    "man": {"cmd": "man", "path": "man"},
+    "browser": {"cmd": "true", "path": "true"},
+    "submodule": {"ignore": "dirty"},
 }  # fmt: skip
 
 
 def neutral_environment(base: Mapping[str, str], git_keys: Iterable[str] = ()) -> dict[str, str]:
     """The environment for a command judged read-only, made from the one at hand.
 
-    `git_keys` are the configuration keys of the repository at hand (`ward.gitconfig.program_keys`): those that
+    `git_keys` are those of the repositories at hand (`ward.gitconfig.program_keys`): settings that
     name programs are overridden by ones that only read.
     """
     kept = {
@@ -72,11 +99,16 @@ def neutral_environment(base: Mapping[str, str], git_keys: Iterable[str] = ()) -
 
 def _git_overrides(git_keys: Iterable[str]) -> dict[str, str]:
     settings = dict(_GIT_ALWAYS)
+    pairs: dict[str, str] = {}
     for key in git_keys:
-        section, _, ending = key.partition(".")[0], "", key.rpartition(".")[2].lower()
-        if section.lower() in ("diff", "filter", "core", "gpg") and ending in _GIT_BY_ENDING:
-            settings[key] = _GIT_BY_ENDING[ending]
-    pairs = {"GIT_CONFIG_COUNT": str(len(settings))}
+        ending = key.rpartition(".")[2].lower()
+        programs = _GIT_PROGRAMS.get(key.partition(".")[0].lower(), {})
+        value = programs.get(ending, programs.get("*"))
+        if value is not None:
+            settings[key] = value
+        if ending == "uploadpack":  # the first of several counts, so that it cannot be overridden
+            pairs["GIT_ALLOW_PROTOCOL"] = "git:http:https"
+    pairs["GIT_CONFIG_COUNT"] = str(len(settings))
     for number, (key, value) in enumerate(settings.items()):
         pairs[f"GIT_CONFIG_KEY_{number}"], pairs[f"GIT_CONFIG_VALUE_{number}"] = key, value
     return pairs

@@ -120,6 +120,11 @@ def within(path: str, directory: str) -> bool:
     return bool(directory) and (path == directory or path.startswith(directory + "/"))
 
 
+_OWN_ROOT = re.compile(
+    r"^(?:/+proc/+[^/]+/+(?:task/+[^/]+/+)?root(?=/|$))+/*"
+)  # what a process sees as its root
+
+
 @lru_cache(1024)
 def lexical(path: str, cwd: str, home: str) -> str:
     """An absolute path without `.`, `..` and `~`, links not followed; "" where `~user` needs the system."""
@@ -127,6 +132,7 @@ def lexical(path: str, cwd: str, home: str) -> str:
         path = home + path[1:]
     elif path.startswith("~"):
         return ""
+    path = _OWN_ROOT.sub("/", path) if path.startswith("/proc/") else path
     joined = posixpath.normpath(posixpath.join(cwd or "/", path))
     return "/" + joined.lstrip("/")
 

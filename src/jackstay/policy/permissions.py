@@ -92,15 +92,15 @@ def _forbidden(rules: tuple[PermissionRule, ...], subject: Subject, facts: CallF
 
 
 def _objection(spoken: Hit, call: ToolCall, facts: CallFacts) -> Decision:
-    rule, words = spoken.rule, visible(spoken.words)
+    rule, words, named = spoken.rule, visible(spoken.words), visible(spoken.rule.text)
     if not spoken.sure:
-        return Ask(f"{words}; it could be what the rule '{rule.text}' is about", rule.text)
+        return Ask(f"{words}; it could be what the rule '{named}' is about", rule.text)
     match rule.behavior:
         case "deny":
-            return Deny(f"the rule '{rule.text}' denies '{words}'", rule.text, _way_around(rule))
+            return Deny(f"the rule '{named}' denies '{words}'", rule.text, _way_around(rule))
         case "ask":
             text = always_rule_text(call, facts, above=rule.rank)
-            return Ask(f"the rule '{rule.text}' asks about '{words}'", rule.text, text)
+            return Ask(f"the rule '{named}' asks about '{words}'", rule.text, text)
         case "allow":
             raise AssertionError(rule)  # never among the rules that forbid
         case _:

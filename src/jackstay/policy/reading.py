@@ -3,11 +3,12 @@
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from shlex import quote
+from shlex import join, quote
 
 from jackstay.core.facts import Use
 from jackstay.core.tools import ALL_EFFECTS, READS, Effect
 from jackstay.policy.lines import Line, Part, Target, made_part
+from jackstay.policy.naming import hosts_named, paths_named, works_in
 from jackstay.policy.patterns import HOLE, has_pattern
 from jackstay.policy.shell import effects as shell
 from jackstay.policy.shell import table
@@ -36,6 +37,7 @@ def line_of(text: str) -> Line:
     verdict = analyse_command(text)
     effects = verdict.effects
     parts = tuple(_parts(verdict))
+    unsure = () if verdict.read_only else tuple(part for part in parts if _touches_unnamed(part, effects))
     return Line(
         text,
         parts=parts,
@@ -51,6 +53,8 @@ def line_of(text: str) -> Line:
         fed=tuple(_fed(verdict, parts)),
         listening=_listening(verdict),
         says=tuple(map(_sentence, effects)),
+        names=paths_named(unsure),
+        hosts=hosts_named([part for part in parts if part in unsure or _speaks(part, effects)]),
     )
 
 
@@ -91,6 +95,20 @@ _KEEPS_NOTHING = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty
 _NAMES_ITS_FILES = frozenset({
     "chmod", "cp", "install", "mkdir", "mv", "rm", "rmdir", "sed", "sort", "tee", "touch", "truncate", "unlink",
 })  # fmt: skip
+
+
+def _touches_unnamed(part: Part, effects: Sequence[shell.Effect]) -> bool:
+    """May this command touch more than its effects name? Not when it only reads, or names what it writes."""
+    name = part.words[0].rpartition("/")[2] if part.words else ""
+    if name in _NAMES_ITS_FILES:
+        return any(one.kind == OPAQUE and _program(one) == name for one in effects)
+    return HOLE in part.words or bool(part.assignments) or not analyse_command(join(part.words)).read_only
+
+
+def _speaks(part: Part, effects: Sequence[shell.Effect]) -> bool:
+    """Does this command use the network?"""
+    name = part.words[0].rpartition("/")[2] if part.words else ""
+    return any(one.kind in (LOOKUP, SENDS) and _program(one) == name for one in effects)
 
 
 def _beyond(verdict: ShellVerdict) -> str | None:
@@ -190,10 +208,14 @@ def _credentials(verdict: ShellVerdict) -> str | None:
 
 
 def _moves(verdict: ShellVerdict) -> Iterator[str | None]:
+    if any(one.name in ("CDPATH", "HOME") for one in verdict.facts.assignments):
+        yield None  # then nobody can tell where `cd x` and `~` lead
     for part in verdict.commands:
+        yield from works_in(part.argv)
         if part.argv[:1] in (("cd",), ("pushd",), ("popd",)):
             words = [word for word in part.argv[1:] if word is None or not re.fullmatch(r"-[LPe@n]+|--", word)]
-            yield (words[0] if words else "~") if len(words) <= 1 and part.argv[0] != "popd" else None
+            known = len(words) <= 1 and part.argv[0] != "popd" and words != ["-"]
+            yield (words[0] if words else "~") if known else None
 
 
 def _parts(verdict: ShellVerdict) -> Iterator[Part]:

@@ -59,7 +59,10 @@ def locate(workspace: str, path: str) -> Place:
         raise ToolFailed("the file tools need a POSIX system: use WSL on Windows")
     root = os.path.realpath(workspace)
     expanded = Path(path).expanduser() if path == "~" or path.startswith("~/") else Path(path)
-    target = os.path.realpath(Path(root) / expanded)
+    try:
+        target = os.path.realpath(Path(root) / expanded)
+    except OSError as problem:  # a link that was there a moment ago
+        raise ToolFailed(f"{path} changed while it was being looked for: try again") from problem
     inside = os.path.relpath(target, root)
     if inside == ".." or inside.startswith("../"):
         leads = "" if target == str(expanded) else f" (it leads to {target})"

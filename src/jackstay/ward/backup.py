@@ -3,19 +3,23 @@
 Contents are stored once by their digest, outside the workspace; one record a backup says which files they were.
 """
 
+import contextlib
+import errno
 import hashlib
 import os
+import secrets
 import shutil
 import stat
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Literal
+from typing import Literal, assert_never
 
 from msgspec import Struct, ValidationError
 
 from jackstay.core import wire
 from jackstay.core.errors import JackstayError
+from jackstay.ward.holding import held, make_file, open_file
 
 MAX_FILE_BYTES = 64_000_000
 MAX_SNAPSHOT_BYTES = 256_000_000
@@ -85,7 +89,8 @@ class Backups:
     def restore(self, backup_id: str, *, only: str | None = None) -> tuple[str, ...]:
         """Bring every file of a backup back, or the one at `only`; returns the paths that were brought back.
 
-        What did not exist then is removed. A file is written whole or not at all. Raises BackupError.
+        What did not exist then is removed. A file is written whole or not at all, and never through a link that
+        stands in its way now. Raises BackupError.
         """
         backup = self.get(backup_id)
         wanted = [copy for copy in backup.copies if only is None or copy.path == only]
@@ -121,29 +126,31 @@ class Backups:
 
     def _copy(self, path: Path) -> Copy:
         try:
-            found = os.lstat(path)
+            with held(path.parent) as parent:
+                return self._copied(path, parent)
         except (FileNotFoundError, NotADirectoryError):
             return Copy(str(path), "absent")
         except OSError as problem:
-            raise BackupError(f"{path} cannot be looked at: {problem.strerror}") from problem
-        mode = stat.S_IMODE(found.st_mode)
-        try:
-            if stat.S_ISLNK(found.st_mode):
-                target = os.fsencode(path.readlink())
-                return Copy(str(path), "link", self._keep(target), mode, len(target))
-            if stat.S_ISDIR(found.st_mode):
-                return Copy(str(path), "directory", mode=mode)
-            if not stat.S_ISREG(found.st_mode):
-                raise BackupError(f"{path} is no regular file")
-            if found.st_size > self._limit:
-                raise BackupError(f"{path} has {found.st_size} bytes, over the limit of {self._limit}")
-            return Copy(str(path), "file", self._keep_file(path), mode, found.st_size)
-        except OSError as problem:
-            raise BackupError(f"{path} cannot be copied: {problem.strerror}") from problem
+            verb = "looked at" if problem.errno == errno.ELOOP else "copied"
+            raise BackupError(f"{path} cannot be {verb}: {problem.strerror}") from problem
 
-    def _keep_file(self, path: Path) -> str:
+    def _copied(self, path: Path, parent: int) -> Copy:
+        found = os.stat(path.name, dir_fd=parent, follow_symlinks=False)
+        mode = stat.S_IMODE(found.st_mode)
+        if stat.S_ISLNK(found.st_mode):
+            target = os.fsencode(os.readlink(path.name, dir_fd=parent))
+            return Copy(str(path), "link", self._keep(target), mode, len(target))
+        if stat.S_ISDIR(found.st_mode):
+            return Copy(str(path), "directory", mode=mode)
+        if not stat.S_ISREG(found.st_mode):
+            raise BackupError(f"{path} is no regular file")
+        if found.st_size > self._limit:
+            raise BackupError(f"{path} has {found.st_size} bytes, over the limit of {self._limit}")
+        return Copy(str(path), "file", self._keep_file(open_file(path.name, parent)), mode, found.st_size)
+
+    def _keep_file(self, descriptor: int) -> str:
         digest = hashlib.sha256()
-        with path.open("rb") as source, self._temporary() as (file, name):
+        with os.fdopen(descriptor, "rb") as source, self._temporary() as (file, name):
             while block := source.read(1 << 20):
                 digest.update(block)
                 file.write(block)
@@ -191,32 +198,43 @@ class Backups:
         try:
             match copy.was:
                 case "absent":
-                    if path.is_dir() and not path.is_symlink():
-                        raise BackupError(
-                            f"{path} did not exist then and is a directory now: remove it yourself"
-                        )
-                    path.unlink(missing_ok=True)
+                    self._remove(path)
                 case "directory":
-                    path.mkdir(parents=True, exist_ok=True)
-                    path.chmod(copy.mode)
+                    with held(path, create=True) as place:
+                        os.fchmod(place, copy.mode)
                 case "link" | "file":
                     self._write_back(copy, path)
+                case _:
+                    assert_never(copy.was)
         except OSError as problem:
             raise BackupError(f"{path} cannot be brought back: {problem.strerror}") from problem
+
+    def _remove(self, path: Path) -> None:
+        try:
+            with held(path.parent) as parent:
+                if stat.S_ISDIR(os.stat(path.name, dir_fd=parent, follow_symlinks=False).st_mode):
+                    raise BackupError(f"{path} did not exist then and is a directory now: remove it yourself")
+                os.unlink(path.name, dir_fd=parent)
+        except (FileNotFoundError, NotADirectoryError):
+            return  # it is not there
 
     def _write_back(self, copy: Copy, path: Path) -> None:
         content = self._object(copy.digest)
         if not content.is_file():
             raise BackupError(f"the content of {path} is gone from the backup area ({copy.digest[:12]})")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".jackstay-restore-") as room:
-            fresh = Path(room) / "file"
-            if copy.was == "link":
-                fresh.symlink_to(os.fsdecode(content.read_bytes()))
-            else:
-                shutil.copyfile(content, fresh)
-                fresh.chmod(copy.mode)
-            fresh.replace(path)
+        fresh = f".jackstay-restore-{secrets.token_hex(8)}"
+        with held(path.parent, create=True) as parent:
+            try:
+                if copy.was == "link":
+                    os.symlink(os.fsdecode(content.read_bytes()), fresh, dir_fd=parent)
+                else:
+                    with content.open("rb") as kept, os.fdopen(make_file(fresh, parent, 0o600), "wb") as file:
+                        shutil.copyfileobj(kept, file)
+                        os.fchmod(file.fileno(), copy.mode)
+                os.replace(fresh, path.name, src_dir_fd=parent, dst_dir_fd=parent)
+            finally:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(fresh, dir_fd=parent)
 
 
 class _Temporary:

@@ -9,9 +9,9 @@ from jackstay.core.facts import CallFacts, PathFact, Use
 from jackstay.core.messages import ToolCall
 from jackstay.core.tools import ToolSpec
 from jackstay.policy.lines import Line, Target, read_line
-from jackstay.policy.paths import directories, mark_of, within
+from jackstay.policy.paths import directories, lexical, mark_of, within
 from jackstay.policy.patterns import has_pattern
-from jackstay.ward.resolve import canonical, has_other_names
+from jackstay.ward.resolve import canonical, has_other_names, is_below_a_file
 
 _MOST_FILES = 100  # what a wider pattern names cannot be told one by one
 _MOST_WILD = 2  # segments with wildcards: looking more of them up could walk the whole disk
@@ -84,7 +84,7 @@ def _command_facts(call: ToolCall, spec: ToolSpec, command_arg: str, look: _Look
     return CallFacts(
         effects=line.effects & spec.effects, idempotent=spec.idempotent, workspace=look.workspace, cwd=cwd,
         home=look.home, paths=tuple(fact for fact in places if not fact.inside) + touched + named,
-        command_arg=command_arg,
+        linked=tuple(_linked(line, cwd, look)), command_arg=command_arg,
         url_args=spec.url_args,
     )  # fmt: skip
 
@@ -98,6 +98,19 @@ def _touched(line: Line, cwd: str, look: _Look) -> Iterator[PathFact]:
         for path in target.paths:
             for directory in starts:
                 yield from _at(path, target, directory, look, hidden="dotglob" in line.text)
+
+
+def _linked(line: Line, cwd: str, look: _Look) -> Iterator[tuple[str, str]]:
+    """Where the names in a command lead that is not known file by file, where links make that another place."""
+    if not cwd or not line.names:
+        return
+    starts = directories(line.moves, cwd, lambda move, at: canonical(move, at, look.home))
+    plain = directories(line.moves, cwd, lambda move, at: lexical(move, at, look.home))
+    for name in line.names:
+        spelled = {lexical(name, start, look.home) for start in plain}
+        for real in (canonical(name, start, look.home) for start in starts):
+            if real and real not in spelled:
+                yield name, real
 
 
 def _own_places_named(line: Line, cwd: str, look: _Look) -> Iterator[PathFact]:
@@ -123,7 +136,9 @@ def _at(path: str, target: Target, directory: str, look: _Look, *, hidden: bool)
         yield PathFact(target.said, "", target.use)
         return
     for name in names or [path]:
-        yield _written_through(look.at(name, directory, use=target.use, said=target.said), look)
+        fact = look.at(name, directory, use=target.use, said=target.said)
+        if fact.use != "writes" or not is_below_a_file(fact.real):
+            yield _written_through(fact, look)
 
 
 def _written_through(fact: PathFact, look: _Look) -> PathFact:

@@ -115,3 +115,11 @@ def has_other_names(real: str) -> bool:
     except (OSError, ValueError):
         return False
     return stat.S_ISREG(found.st_mode) and found.st_nlink > 1
+
+
+def is_below_a_file(real: str) -> bool:
+    """Would this path lie beneath something that is no directory, so that nothing can be written there?"""
+    try:
+        return not stat.S_ISDIR(os.lstat(real.rpartition("/")[0] or "/").st_mode)
+    except (OSError, ValueError):
+        return False

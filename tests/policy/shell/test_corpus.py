@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 from jackstay.policy.shell import analyse_command
+from jackstay.policy.shell.effects import HARMLESS
 
 from .corpus import corpus
 
@@ -13,6 +15,8 @@ CRITICAL = {
     "unicode",
     "unparsable", "unknown-cmd", "agent-write",
 }  # fmt: skip
+
+_MARKS = re.compile(r"[\"'\\\n]")
 
 
 def test_no_command_that_does_more_than_read_is_accepted():
@@ -37,6 +41,18 @@ def test_every_refusal_names_the_words_that_caused_it():
         else:
             assert verdict.reason is not None
             assert verdict.reason.startswith("not read-only: '"), line.command
+            against = next(one for one in verdict.effects if one.kind not in HARMLESS)
+            assert verdict.reason == f"not read-only: '{against.evidence}' {against.says}"
+            assert names_words_of(line.command, against.evidence), (line.command, verdict.reason)
+
+
+def names_words_of(command: str, evidence: str) -> bool:
+    """Whether what is quoted stands in the command, its quotes, escapes, line breaks and operators aside."""
+    if evidence in command:
+        return evidence != "" or command == ""
+    bare = _MARKS.sub("", command)
+    pieces = [_MARKS.sub("", piece).lstrip("<>&|0123456789") for piece in evidence.split()]
+    return any(piece in bare for piece in pieces if piece)
 
 
 def test_readers_that_never_end_are_said_to_be_interactive():

@@ -9,9 +9,19 @@ from typing import Final
 from . import effects as fx
 from .effects import Call, Judge
 from .options import Seen
+from .secrets import is_secret
 
 _FIELDS: Final = re.compile(r"%G|%\(signature|%\(trailers:.*key")
 _TMUX_RUNS: Final = re.compile(r"#\(|#\{[^}]*[ET]:")
+_STAYS_OUTSIDE: Final = {"--submodule": ("short", "log"), "--ignore-submodules": ("all", "dirty")}
+_WITH_PATCH: Final = frozenset(
+    ("-p", "-u", "--patch", "--patch-with-stat", "--patch-with-raw", "-L", "-U", "--unified", "-c", "--cc",
+     "-W", "--function-context", "--word-diff", "--color-words")
+)  # fmt: skip
+_ONLY_NAMES: Final = frozenset(
+    ("--name-only", "--name-status", "--stat", "--shortstat", "--numstat", "--quiet", "-s", "--no-patch",
+     "--summary", "--files-with-matches")
+)  # fmt: skip
 _RUSTC_PRINTS: Final = frozenset(
     ("sysroot", "target-list", "cfg", "target-cpus", "target-features", "target-libdir", "host-tuple",
      "code-models", "relocation-models", "tls-models", "split-debuginfo")
@@ -30,6 +40,37 @@ def _git_format(judge: Judge, call: Call, seen: Seen) -> None:
 
     if "--no-index" in seen.names:
         judge.reads(seen.operands, call.text)
+    _git_modules(judge, call, seen)
+    _git_content(judge, call, seen)
+
+
+def _git_content(judge: Judge, call: Call, seen: Seen) -> None:
+    """Contents of files that git prints, as they are or as they were; `REV:PATH` names one too."""
+    shows = call.words[1:] and not any(word.text in _ONLY_NAMES for word in call.words)
+    log = any(word.text in ("log", "whatchanged", "rev-list", "reflog", "list") for word in call.words[1:4])
+    if not shows or (log and seen.names.isdisjoint(_WITH_PATCH)):
+        return
+    for word in seen.operands:
+        path = word.text.rpartition(":")[2]
+        if is_secret(path):
+            judge.note(fx.CREDENTIALS, path, call.text, f"shows {path}, a place for secrets")
+
+
+def _git_modules(judge: Judge, call: Call, seen: Seen) -> None:
+    """Options that start git inside a sub-module, where its own settings can name programs."""
+    for given in seen.options:
+        plain = _STAYS_OUTSIDE.get(given.name)
+        if plain is not None and given.value is not None and given.value.text not in plain:
+            judge.note(
+                fx.EXECUTES, given.value.text, f"{call.name} {given.written}", "runs git inside sub-modules"
+            )
+
+
+def _git_config(judge: Judge, call: Call, seen: Seen) -> None:
+    """Newer versions of git take a verb in place of the name."""
+    for word in seen.operands[:1]:
+        if not word.fixed or word.text in ("edit", "set", "unset", "rename-section", "remove-section"):
+            judge.note(fx.WRITES, word.text, call.text, f"may change the configuration ({word.text})")
 
 
 def _unpack(judge: Judge, call: Call, seen: Seen) -> None:
@@ -69,6 +110,13 @@ def _tmux(judge: Judge, call: Call, seen: Seen) -> None:
             judge.note(fx.EXECUTES, word.text, call.text, f"may run a command ({word.text})")
 
 
+def _dasel(judge: Judge, call: Call, seen: Seen) -> None:
+    """`put` and `delete` write the file they are given."""
+    for word in seen.operands[:1]:
+        if not word.fixed or word.text in ("put", "delete"):
+            judge.note(fx.WRITES, word.text, call.text, f"may change its file ({word.text})")
+
+
 def _response(judge: Judge, call: Call, seen: Seen) -> None:
     """The binutils read further options, plugins among them, from a file given as @FILE."""
     for word in seen.operands:
@@ -106,6 +154,10 @@ def _to_stdout(judge: Judge, call: Call, seen: Seen) -> None:
 
 CHECKS: Final[dict[str, Callable[[Judge, Call, Seen], None]]] = {
     "git_format": _git_format,
+    "git_modules": _git_modules,
+    "git_config": _git_config,
+    "git_content": _git_content,
+    "dasel": _dasel,
     "git_reflog": _git_reflog,
     "unpack": _unpack,
     "rpm_format": _rpm_format,

@@ -97,7 +97,7 @@ class Judge:
         "network",
         "parts",
         "remote",
-        "spoken",
+        "scope",
         "texts",
     )
 
@@ -110,7 +110,7 @@ class Judge:
         self.directories: list[str] = []
         self.network: list[str] = []
         self.remote: list[str] = []
-        self.spoken = 0
+        self.scope: Scope | None = None
 
     # -- saying what was found ----------------------------------------------------------------------------
 
@@ -129,9 +129,14 @@ class Judge:
         """The command reads what is in these files; secrets are said to be secrets."""
         for path in paths:
             self.effects.append(Effect(READS, path.text, evidence, f"reads {path.text}"))
-        secret = secrets_among([path.text for path in paths], self.directories)
+        known = [text for path in paths for text in (path.text, *self.spelled(path))]
+        secret = secrets_among(known, self.directories)
         if secret is not None:
             self.note(CREDENTIALS, secret, evidence, f"reads {secret}, a place for secrets")
+
+    def spelled(self, path: Word) -> Sequence[str]:
+        """What a path with expansions is, where the text itself says so."""
+        return () if path.fixed or self.scope is None else self.scope.texts(path) or ()
 
     def looks_up(self, targets: Sequence[Word], call: Call) -> None:
         """The command asks the network about names that are written out; anything computed could carry data
@@ -181,7 +186,7 @@ class Judge:
     def one_text(self, facts: ShellFacts, wrappers: tuple[str, ...], outer: Scope | None) -> None:
         for doubt in facts.opaque:
             self.note(OPAQUE, "", doubt.words, f"cannot be read for certain: {doubt.why}")
-        scope = Scope(facts, outer)
+        scope = self.scope = Scope(facts, outer)
         self.shape(facts, scope)
         for command in facts.commands:
             self.surroundings(command, scope)

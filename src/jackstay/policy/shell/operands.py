@@ -263,15 +263,31 @@ def _delete(judge: Judge, call: Call, spec: Spec, operands: Sequence[Word]) -> N
 
 
 def _copy(judge: Judge, call: Call, spec: Spec, operands: Sequence[Word]) -> None:
-    given = scan(spec, call.arguments, call.scope)[0].names
-    if spec.name == "install" and not given.isdisjoint(("-d", "--directory")):
+    seen = scan(spec, call.arguments, call.scope)[0]
+    if spec.name == "install" and not seen.names.isdisjoint(("-d", "--directory")):
         _write(judge, call, spec, operands)
         return
-    into = not given.isdisjoint(_INTO)  # the option says what is written
-    judge.reads(operands if into else operands[:-1], call.text)
-    if not into:
-        target = operands[-1].text if operands else ""
-        judge.note(fx.WRITES, target, call.text, f"writes {target}" if target else "writes what it is given")
+    into = next((given.value for given in seen.options if given.name in _INTO), None)
+    sources = operands if into is not None else operands[:-1]
+    judge.reads(sources, call.text)  # where there is an option for it, that says what is written
+    if into is not None:
+        _puts(judge, call, sources, f"{into.text}/")
+        return
+    target = operands[-1].text if operands else ""
+    judge.note(fx.WRITES, target, call.text, f"writes {target}" if target else "writes what it is given")
+    if seen.names.isdisjoint(("-T", "--no-target-directory")):
+        _puts(judge, call, sources, f"{target}/" if len(operands) > 2 else target)
+
+
+def _puts(judge: Judge, call: Call, sources: Sequence[Word], target: str) -> None:
+    """What lies in the target afterwards, for certain when it is written as a directory."""
+    surely = target.endswith(("/", "/.", "/..")) or target in (".", "..")
+    for source in sources:
+        name = source.text.rstrip("/").rpartition("/")[2]
+        if name not in ("", ".", ".."):
+            place = f"{target.rstrip('/') or '/'}/{name}".replace("//", "/")
+            says = f"writes {place}" if surely else f"writes {place} if {target} is a directory"
+            judge.note(fx.WRITES, place, call.text, says)
 
 
 def _move(judge: Judge, call: Call, spec: Spec, operands: Sequence[Word]) -> None:

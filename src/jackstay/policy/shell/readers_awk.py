@@ -33,30 +33,15 @@ _AWK_TOKEN: Final = re.compile(
 )
 _AWK_STREAMS: Final = frozenset(('"/dev/stderr"', '"/dev/stdout"', '"/dev/null"', '"/dev/fd/2"'))
 _REGEX_AFTER: Final = frozenset(
-    (
-        "",
-        "(",
-        ",",
-        "{",
-        "}",
-        ";",
-        "\n",
-        "!",
-        "~",
-        "!~",
-        "&&",
-        "||",
-        "=",
-        "==",
-        "?",
-        ":",
-        "print",
-        "printf",
-        "return",
-        "else",
-        "do",
-    )
+    ("", "(", "[", ",", "{", "}", ";", "\n", "!", "~", "!~", "&&", "||", "?", ":", "$", "=", "==", "!=", "<",
+     "<=", ">", ">=", ">>", "+", "-", "*", "%", "^", "**", "+=", "-=", "*=", "%=", "^=", "**=", "print",
+     "printf", "return", "else", "do")
+)  # fmt: skip
+"""Behind these a slash can only begin a regular expression."""
+_EITHER_AFTER: Final = frozenset(
+    ("getline", "in", "case", "exit", "delete", "next", "nextfile", "/", "++", "--")
 )
+"""Behind these it may be a division or not, depending on more than one token."""
 
 
 _LEAVES: Final = {
@@ -93,7 +78,8 @@ class _Awk:
         end = text.find("/", self.at)
         line = text.find("\n", self.at)
         between = text[self.at : end] if end >= 0 and (line < 0 or end < line) else ""
-        if any(mark in between for mark in '"#'):
+        marks = '"#{};>|' if self.before in _EITHER_AFTER else '"#'
+        if any(mark in between for mark in marks):
             msg = "has a slash that may begin a regular expression"
             raise Odd(msg)
 
@@ -196,11 +182,12 @@ def awk(judge: Judge, call: Call, spec: Spec) -> None:
 
 
 def _opens(judge: Judge, call: Call, program: str) -> None:
-    """Files that `getline <` may read: any string of the program can be, or become, such a name."""
-    if "getline" not in program:
+    """Files that `getline <` or a changed ARGV may read: any string of the program, or a value given to it, can
+    be such a name."""
+    if "getline" not in program and "ARGV" not in program:
         return
-    names = _FILE.findall(program)
-    for name in names:
+    given = [word.text.partition("=")[2] for word in call.arguments if "=" in word.text]
+    for name in (*_FILE.findall(program), *given):
         if "inet" in name:
             judge.note(fx.SENDS, name, call.text, f"opens a network connection to {name}")
         elif is_secret(name):

@@ -15,14 +15,14 @@ from .table import Entry, Spec, prepare
 _TAR: Final = prepare(
     "tar",
     Entry(
-        short="tvzjJaZOpPkhswRinxdSlomBb: f: C: T:< X:< N: L: K: V: I:! F:! g:> G c r u A U W H: ",
+        short="tvzjJaZOpPkhswRinxdSlomBb: f: C: T:! X:< N: L: K: V: I:! F:! g:> G c r u A U W H: ",
         long="list extract get diff compare create append update delete catenate concatenate verbose file= "
         "gzip gunzip "
         "ungzip bzip2 xz lzma lzip zstd lzop auto-compress no-auto-compress compress directory= exclude= "
         "exclude-from=< wildcards no-wildcards wildcards-match-slash anchored no-anchored ignore-case "
         "strip-components= show-transformed-names show-stored-names full-time numeric-owner utc "
         "quoting-style= "
-        "no-recursion recursion to-stdout totals force-local warning= occurrence=? null no-null files-from=< "
+        "no-recursion recursion to-stdout totals force-local warning= occurrence=? null no-null files-from=! "
         "block-number absolute-names transform= format= sort= ignore-zeros verify one-file-system "
         "use-compress-program=! to-command=! checkpoint=? checkpoint-action=! rsh-command=! rmt-command=! "
         "info-script=! new-volume-script=! index-file=> listed-incremental=> volno-file=> version",

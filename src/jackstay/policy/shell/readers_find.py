@@ -51,7 +51,7 @@ def find(judge: Judge, call: Call, spec: Spec) -> None:
             judge.unproven(call, f"may be given an action by {word.text}")
         elif word.text in _FIND_VALUE:
             value = words.pop(0) if words else word
-            if word.text in _FIND_NAMES and not excluded and is_secret(value.text):
+            if word.text in _FIND_NAMES and not excluded and is_secret(value.text.lstrip("*")):
                 wanted.append(value.text)
             if value.many and call.scope.texts(value) is None:
                 judge.unproven(call, f"may be given an action by the value of {word.text}")
@@ -93,14 +93,21 @@ def _starts(judge: Judge, call: Call, words: list[Word]) -> tuple[list[str], boo
 
 
 def _runs(judge: Judge, call: Call, words: list[Word], *, starts: list[str], safe: bool) -> None:
-    """`-exec COMMAND ;` or `+`."""
-    end = next((at for at, one in enumerate(words) if one.text in (";", "+")), len(words))
+    """`-exec COMMAND ;` or `-exec COMMAND {} +`: a `+` elsewhere is a word like any other."""
+    ends = (
+        at for at, one in enumerate(words) if one.text == ";" or (one.text == "+" and _is_found(words[:at]))
+    )
+    end = next(ends, len(words))
     for start in starts:
         if is_secret(start) and end:
             judge.note(fx.CREDENTIALS, start, call.text, f"runs a program on {start}, a place for secrets")
     if end:
-        found(judge, call, words[:end], safe=safe)
+        found(judge, call, words[:end], safe=safe, many=words[end : end + 1] == [Word("+")])
     del words[: end + 1]
+
+
+def _is_found(words: list[Word]) -> bool:
+    return bool(words) and words[-1].text == "{}"
 
 
 def _acts(judge: Judge, call: Call, word: Word, words: list[Word]) -> None:

@@ -7,6 +7,7 @@ from typing import Final
 
 from . import effects as fx
 from .effects import READERS, Call, Judge
+from .facts import Word
 from .operands import options
 from .options import scan
 from .table import Entry, Spec, prepare
@@ -35,6 +36,8 @@ class _Sed:
     def __init__(self, script: str) -> None:
         self.text = script
         self.at = 0
+        self.files: list[str] = []  # that r and R read
+        self.written = ""  # what the first w or W writes
 
     def peek(self) -> str:
         return self.text[self.at : self.at + 1]
@@ -117,6 +120,7 @@ class _Sed:
         while self.peek() and self.peek() not in " \t\n;}#":
             char = self.peek()
             if char not in "gpiIMm0123456789":
+                self.written = self.line()[1:].strip() if char == "w" else ""
                 msg = {"w": "writes a file (the w flag)", "e": "runs what it makes (the e flag)"}
                 raise Odd(msg.get(char, f"has a flag {char} that is not listed"))
             self.at += 1
@@ -163,11 +167,12 @@ class _Sed:
         elif char in ("a", "i", "c"):
             self.inserted()
         elif char in ("r", "R"):
-            self.line()
+            self.files.append(self.line().strip())
         elif char in _SED_ARGUMENT:
             match = re.compile(_SED_ARGUMENT[char]).match(self.text, self.at)
             self.at = match.end() if match is not None else self.at
         else:
+            self.written = self.line().strip() if char in ("w", "W") else ""
             raise Odd(_SED_SAYS.get(char, f"has a command {char} that is not listed"))
 
     def substitute(self, char: str) -> None:
@@ -210,13 +215,14 @@ _SED_SAYS: Final = {
 }
 
 
-def sed_doubt(script: str) -> str | None:
-    """Say what a sed script does beyond printing, or None."""
+def read_sed(script: str) -> tuple[str | None, _Sed]:
+    """What a sed script does beyond printing, or None, and what was read of it until then."""
+    reader = _Sed(script)
     try:
-        _Sed(script).run()
+        reader.run()
     except Odd as odd:
-        return str(odd)
-    return None
+        return str(odd), reader
+    return None, reader
 
 
 def sed(judge: Judge, call: Call, spec: Spec) -> None:
@@ -232,10 +238,11 @@ def sed(judge: Judge, call: Call, spec: Spec) -> None:
         if texts is None:
             judge.unproven(call, "is given a script that is not written out")
         for text in texts or ():
-            doubt = sed_doubt(text)
+            doubt, reader = read_sed(text)
+            judge.reads([Word(file) for file in reader.files], call.text)
             if doubt is not None:
                 kind = fx.EXECUTES if "run" in doubt else fx.WRITES if "writes" in doubt else fx.OPAQUE
-                judge.note(kind, text, call.text, doubt)
+                judge.note(kind, reader.written or text, call.text, doubt)
     changing = {"-i", "--in-place"} & seen.names
     judge.reads(operands, call.text)
     for word in operands if changing else ():

@@ -19,6 +19,9 @@ _SECRET: Final = re.compile(
       | \.docker/config\.json$ | \.kube/config$ | \.npmrc$ | \.pypirc$ | \.cargo/credentials(?:\.toml)?$
       | \.password-store(?:/.*)?$ | \.local/share/keyrings(?:/.*)?$ | \.config/op(?:/.*)?$ | \.terraformrc$
       | id_(?:rsa|dsa|ecdsa|ed25519)(?:_[\w-]+)?$ | [\w.-]+\.kdbx$ | logins\.json$ | key[34]\.db$
+      | [\w.-]+\.(?:key|p12|pfx|jks|keystore|ppk)$ | [\w.-]*(?:key|priv)[\w.-]*\.pem$
+      | credentials\.(?:json|ya?ml|toml|ini)$ | secrets?\.(?:json|ya?ml|toml|ini|env)$
+      | (?:service[-_]account|client[-_]secret)[\w.-]*\.json$
     )
     | ^/etc/(?:shadow|gshadow|sudoers(?:\.d(?:/.*)?)?)-?$ | ^/etc/ssh/ssh_host_\w+_key$ |
     ^/etc/ssl/private(?:/.*)?$
@@ -28,6 +31,7 @@ _SECRET: Final = re.compile(
     """,
     re.VERBOSE,
 )
+_ROOT: Final = re.compile(r"^(?:/proc/[^/]+(?:/task/[^/]+)?/root)+(?=/|$)")
 _GLOB: Final = re.compile(r"[*?\[{]")
 _ANY_TEXT: Final = re.compile(r"[*?]+|\[[^\]/]*\]|\{[^}/]*\}")
 _SAMPLES: Final = (
@@ -39,9 +43,9 @@ _CLASS: Final = re.compile(r"\[[^\]]*\]")
 
 
 def tidy(path: str) -> str:
-    """The path without `.`, doubled slashes and (as far as the text tells) `..`."""
+    """The path without `.`, doubled slashes, another name for the root and (as far as the text tells) `..`."""
     parts: list[str] = []
-    for part in path.split("/"):
+    for part in _ROOT.sub("", re.sub("/+", "/", path)).split("/"):
         if part == ".." and parts and parts[-1] not in ("", "..", "~", "."):
             parts.pop()
         elif part not in ("", ".") or (not parts and part == "" and path.startswith("/")):

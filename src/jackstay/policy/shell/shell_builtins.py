@@ -22,7 +22,7 @@ _TEST_TOKENS: Final = frozenset(("[", "]", "=", "==", "!=", "!", "-a", "-o"))
 _SHOPT: Final = frozenset(("globstar", "nullglob", "dotglob", "extglob", "nocaseglob", "failglob",
                            "nocasematch",
                            "lastpipe", "pipefail", "inherit_errexit"))  # fmt: skip
-_SET_FLAGS: Final = re.compile(r"[-+](?:[aebfhnmuvxCEBHTt]*|[eufxvC]*o)")
+_SET_FLAGS: Final = re.compile(r"[-+](?:[ebfhnmuvxCEBHTt]*|[eufxvC]*o)")
 _SET_NAMES: Final = frozenset(
     ("pipefail", "errexit", "nounset", "xtrace", "noglob", "noclobber", "verbose", "posix")
 )

@@ -45,6 +45,7 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     stop: bool = False
     inherit: bool = True
     bounds: bool = False
+    exposed: bool = False
     skip: int = 0
     check: str = ""
     sub: dict[str, Entry] = {}
@@ -167,7 +168,9 @@ def subcommand(program: str, name: str) -> Spec | None:
         shared.update(prepare(program, group).options)
     options = {**shared, **own.options}
     return own._replace(
-        options=options, exposed=own.exposed or _exposed(options, entry), words=own.words or spec.words
+        options=options,
+        exposed=own.exposed or spec.entry.exposed or _exposed(options, entry),
+        words=own.words or spec.words,
     )
 
 
@@ -234,7 +237,7 @@ def prepare(name: str, entry: Entry) -> Spec:
 
 def _exposed(options: dict[str, Option], entry: Entry) -> bool:
     return (
-        bool(entry.need or entry.deny or entry.reader)
+        bool(entry.exposed or entry.need or entry.deny or entry.reader or entry.check)
         or entry.operands in _COUNTED
         or any(HARM.intersection(option.marks) for option in options.values())
     )

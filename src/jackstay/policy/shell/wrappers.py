@@ -113,16 +113,18 @@ def xargs(judge: Judge, call: Call, spec: Spec) -> None:
             _sets(judge, call, Word(f"{given.value.text}=0"))
         if given.name in ("-I", "-i", "--replace"):
             mark = given.value.text if given.value is not None else "{}"
-    if mark is None:
-        judge.inner(call, [*rest, ANY])
-    elif mark in rest[0].text:
+    counts = seen.names & {"-n", "--max-args", "-L", "-l", "--max-lines"}
+    if mark is not None and mark in rest[0].text:
         judge.note(fx.OPAQUE, rest[0].text, call.text, "takes the program's name from its input")
-    else:
+        return
+    if mark is None or counts:  # of these and -I the last one holds, to some versions at least
+        judge.inner(call, [*rest, ANY])
+    if mark is not None:
         judge.inner(call, [_filled(word, mark, safe=False) for word in rest])
 
 
-def _filled(word: Word, mark: str, *, safe: bool) -> Word:
-    """A word in which a mark will be replaced by something unseen."""
+def _filled(word: Word, mark: str, *, safe: bool, many: bool = False) -> Word:
+    """A word in which a mark will be replaced by something unseen, or by many such."""
     if mark not in word.text:
         return word
     leads = word.text.startswith(mark) and not safe
@@ -130,17 +132,18 @@ def _filled(word: Word, mark: str, *, safe: bool) -> Word:
         word.text,
         fixed=False,
         sources=(*word.sources, *((UNKNOWN,) if leads else ())),
+        many=many or word.many,
         inner=(*word.inner, UNKNOWN),
         shape=word.text.replace(mark, HOLE),
     )
 
 
-def found(judge: Judge, call: Call, words: Sequence[Word], *, safe: bool) -> None:
-    """The command of `find -exec`: `{}` is a path that begins as the starting points do."""
+def found(judge: Judge, call: Call, words: Sequence[Word], *, safe: bool, many: bool) -> None:
+    """The command of `find -exec`: `{}` is a path that begins as the starting points do, or `many` such."""
     if "{}" in words[0].text:
         judge.note(fx.EXECUTES, "{}", call.text, "runs the files it finds")
         return
-    judge.inner(call, [_filled(word, "{}", safe=safe) for word in words])
+    judge.inner(call, [_filled(word, "{}", safe=safe, many=many) for word in words])
 
 
 _READ_ALIKE: Final = frozenset(("bash", "sh", "dash", "rbash"))

@@ -1,0 +1,69 @@
+"""Which places could a command be about, going by its words alone?
+
+Of most programs nobody knows file by file what they touch. A rule that forbids a place asks about those that
+name it, in whatever way: as a word, behind an option or a colon, inside code.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from jackstay.policy.lines import Part
+from jackstay.policy.patterns import HOLE
+
+_MOST = 64
+_BETWEEN = re.compile(r"[\s=:,;'\"()<>|&{}\[\]]+")
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"()<>|;,]+")
+_HOST = re.compile(
+    r"(?:[\w.+-]+@)?((?:[A-Za-z0-9_](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?\.)+[A-Za-z0-9-]+\.?)(?:/\S*)?"
+)
+
+# Where a program is told to work, by option: what it then names begins there.
+_WORKS_IN: dict[str, tuple[str, ...]] = {
+    "env": ("-C", "--chdir"), "sudo": ("-D", "--chdir"), "git": ("-C", "--work-tree"),
+    "make": ("-C", "--directory"), "tar": ("-C", "--directory"), "patch": ("-d", "--directory"),
+    "unshare": ("--wd",), "nsenter": ("--wd",), "npm": ("--prefix", "-C"), "yarn": ("--cwd",),
+    "pnpm": ("-C", "--dir"), "cargo": ("-C",), "go": ("-C",), "ninja": ("-C",), "cpio": ("-D", "--directory"),
+    "systemd-run": ("--working-directory",),
+}  # fmt: skip
+
+
+def paths_named(parts: Sequence[Part]) -> tuple[str, ...]:
+    """Every piece of their words that can be a path."""
+    found: dict[str, None] = {}
+    for word in _words(parts):
+        for piece in _BETWEEN.split(word):
+            for name in (piece, piece[2:] if piece[:1] == "-" else ""):
+                if name and name[0] != "-" and HOLE not in name:
+                    found[name] = None
+    return tuple(found)[:_MOST]
+
+
+def hosts_named(parts: Sequence[Part]) -> tuple[str, ...]:
+    """Every piece of their words that can be an address or a host."""
+    found: dict[str, None] = {}
+    for word in _words(parts):
+        found.update(dict.fromkeys(_URL.findall(word)))
+        for piece in _BETWEEN.split(_URL.sub(" ", word)):
+            host = _HOST.fullmatch(piece.lstrip("@/"))
+            if host is not None:
+                found[host[1]] = None
+    return tuple(found)[:_MOST]
+
+
+def _words(parts: Sequence[Part]) -> Iterator[str]:
+    for part in parts:
+        yield from part.words[1:]
+        yield from (one.partition("=")[2] for one in part.assignments)
+
+
+def works_in(words: Sequence[str | None]) -> Iterator[str | None]:
+    """The directories a program is told to work in; None for one that nobody can tell."""
+    name = (words[0] or "").rpartition("/")[2] if words else ""
+    if name == "find" and not {"-execdir", "-okdir"}.isdisjoint(words):
+        yield None  # wherever something is found
+    for option in _WORKS_IN.get(name, ()):
+        for at, word in enumerate(words[1:], start=1):
+            if word == option:
+                yield words[at + 1] if at + 1 < len(words) else None
+            elif word is not None and word.startswith(option + "=" * (option[:2] == "--")) and word != option:
+                yield word[len(option) + (option[:2] == "--") :]
