@@ -14,6 +14,7 @@ _PATTERN_OPS = ("//", "/#", "/%", "/", "##", "#", "%%", "%", "^^", "^", ",,", ",
 _WORD_OPS = (":-", "-", ":+", "+", ":?", "?")
 _SAFE_CASTS = frozenset("QUuLaKkA")
 _ACTIVE = re.compile(r"`|\$[({\[]|[<>]\(")
+_QUOTED = re.compile(r"""\\.|'[^']*'|"[^"]*\"""", re.DOTALL)
 _NUMBER = re.compile(r"(?:0[xX][0-9a-fA-F]+|[0-9]+(?:#[0-9a-zA-Z]+)?)")
 _ARITHMETIC = re.compile(r"[\w\s+\-*/%<>=!&|^~?:,()#$\[\]{}@\x01]*", re.ASCII)
 _COUNT = re.compile(r"\$\{#[A-Za-z_]\w*(?:\[[@*]\])?\}|\$#|\$\?|\$\$", re.ASCII)
@@ -51,7 +52,7 @@ def read_braced(raw: str) -> Braced:
     """Say what `${…}` does; `raw` has substitutions inside replaced by HOLE. Raises Unreadable for unlisted
     forms."""
     match = _PARTS.fullmatch(raw)
-    if match is None:
+    if match is None or _QUOTED.sub("", raw).count("'") or _QUOTED.sub("", raw).count('"'):
         msg = f"the expansion {raw[:40]}"
         raise Unreadable(msg)
     mark, name, index, rest = match.groups()

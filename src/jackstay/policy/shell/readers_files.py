@@ -51,6 +51,8 @@ def tar(judge: Judge, call: Call, spec: Spec) -> None:
         if ":" in archive.text and "--force-local" not in seen.names:
             judge.note(fx.SENDS, archive.text, call.text, f"opens {archive.text} on another machine")
     names = seen.names
+    if names & {"-O", "--to-stdout"}:
+        judge.reads(seen.operands, call.text)
     if names & _TAR_CREATES:
         target = archives[0].text if archives else ""
         judge.note(fx.WRITES, target, call.text, f"writes {target}" if target else "writes an archive")

@@ -51,7 +51,7 @@ def find(judge: Judge, call: Call, spec: Spec) -> None:
             judge.unproven(call, f"may be given an action by {word.text}")
         elif word.text in _FIND_VALUE:
             value = words.pop(0) if words else word
-            if word.text in _FIND_NAMES and not excluded and is_secret(value.text.lstrip("*")):
+            if word.text in _FIND_NAMES and not excluded and _names_secrets(value.text, starts):
                 wanted.append(value.text)
             if value.many and call.scope.texts(value) is None:
                 judge.unproven(call, f"may be given an action by the value of {word.text}")
@@ -63,6 +63,10 @@ def find(judge: Judge, call: Call, spec: Spec) -> None:
         excluded = word.text in ("!", "-not")
     for name in wanted if runs or _feeds_xargs(call) else ():
         judge.note(fx.CREDENTIALS, name, call.text, f"hands on files named {name}, a place for secrets")
+
+
+def _names_secrets(pattern: str, starts: list[str]) -> bool:
+    return is_secret(pattern.lstrip("*")) or any(is_secret(f"{start}/x/{pattern}") for start in starts)
 
 
 def _feeds_xargs(call: Call) -> bool:

@@ -19,6 +19,7 @@ _SECRET: Final = re.compile(
       | \.docker/config\.json$ | \.kube/config$ | \.npmrc$ | \.pypirc$ | \.cargo/credentials(?:\.toml)?$
       | \.password-store(?:/.*)?$ | \.local/share/keyrings(?:/.*)?$ | \.config/op(?:/.*)?$ | \.terraformrc$
       | id_(?:rsa|dsa|ecdsa|ed25519)(?:_[\w-]+)?$ | [\w.-]+\.kdbx$ | logins\.json$ | key[34]\.db$
+      | Login\ Data$ | Cookies$ | cookies\.sqlite$ | signons\.sqlite$
       | [\w.-]+\.(?:key|p12|pfx|jks|keystore|ppk)$ | [\w.-]*(?:key|priv)[\w.-]*\.pem$
       | credentials\.(?:json|ya?ml|toml|ini)$ | secrets?\.(?:json|ya?ml|toml|ini|env)$
       | (?:service[-_]account|client[-_]secret)[\w.-]*\.json$
@@ -112,8 +113,8 @@ def secrets_among(paths: Iterable[str], directories: Iterable[str]) -> str | Non
     for path in paths:
         if is_secret(path):
             return path
-        if path[:1] not in ("/", "~", "$"):
-            for home in homes:
-                if is_secret(f"{home}/{path}"):
-                    return f"{home}/{path}"
+        for home in homes if path[:1] not in ("/", "~") else ():
+            seen = f"{home}/x" if path[:1] == "$" else f"{home}/{path}"
+            if is_secret(seen):
+                return f"{home}/{path}"
     return None

@@ -8,7 +8,7 @@ recursion.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from .facts import Assignment, Doubt, Redirect, ShellFacts, Word
@@ -34,6 +34,9 @@ _TOKENS: Final = frozenset(
      "do", "done", "$(", "`", "<(", ">(")
 )  # fmt: skip
 
+_OPENERS: Final = frozenset(("if", "then", "elif", "else", "while", "until", "do", "{", "("))
+_CLOSERS: Final = frozenset(("fi", "done", "}", ")", "elif_clause", "else_clause", "do_group"))
+
 
 class Walk(Redirections):
     """One pass over one tree, gathering facts."""
@@ -54,6 +57,8 @@ class Walk(Redirections):
                 todo.append((child, place._replace(background=True) if following == "&" else place))
             elif child.type not in _TOKENS:
                 self.doubt(f"the token {child.type!r}", node)
+        if _lacks_statement(children):
+            self.doubt("a part without a command, which the shell refuses", node)
         self.todo.extend(reversed(todo))
 
     def pipeline(self, node: Node, place: Place) -> None:
@@ -65,6 +70,8 @@ class Walk(Redirections):
         self.pipelines += 0 if place.pipeline else 1
         number = place.pipeline or self.pipelines
         last = len(parts) - 1
+        if any(part.type == "negated_command" for part in parts[not leading :]):
+            self.doubt("a negation behind a bar, which the shell refuses", node)
         todo = [
             (
                 part,
@@ -112,10 +119,14 @@ class Walk(Redirections):
         at = node.start_byte
         for child in node.children:
             self.gap(at, child.start_byte, node)
-            at = max(at, child.end_byte)
+            before, at = at, max(at, child.end_byte)
             if child.type == "variable_name":
                 name = self.text(child)
+                if b"\n" in self.source[before : child.start_byte]:
+                    self.doubt("a line break in the head of a loop", node)
             elif child.type in WORDS:
+                if b"\n" in self.source[before : child.start_byte].replace(b"\\\n", b""):
+                    self.doubt("a line break in the list of a loop", node)
                 words.extend(self.arguments(child, place))
             elif child.is_named:
                 self.todo.append((child, place))
@@ -160,6 +171,7 @@ class Walk(Redirections):
         todo: list[tuple[Node, Place]] = []
         at = node.start_byte
         pattern_side = True
+        self.case_head(node)
         for child in node.children:
             self.gap(at, child.start_byte, node)
             at = max(at, child.end_byte)
@@ -172,6 +184,26 @@ class Walk(Redirections):
             elif child.type not in ("case", "in", "esac", "|", "(", ";;", ";&", ";;&", ";", "\n"):
                 self.doubt(f"the token {child.type!r}", node)
         self.todo.extend(reversed(todo))
+
+    def case_head(self, node: Node) -> None:
+        """`case WORD in` on one line with nothing else in it; patterns without what would end a command."""
+        head: list[Node] = []
+        for child in node.children:
+            if child.type == "case_item":
+                break
+            head.append(child)
+        if node.type == "case_statement":
+            kinds = [child.type for child in head if child.type not in ("\n", "comment", "esac")]
+            words = [child for child in head if child.type not in ("\n", "comment")]
+            plain = len(kinds) == 3 and kinds[0] == "case" and kinds[2] == "in"
+            one_line = plain and b"\n" not in self.source[words[0].end_byte : words[1].start_byte]
+            apart = plain and self.source[words[2].end_byte : words[2].end_byte + 1].isspace()
+            if not (one_line and apart):
+                self.doubt("a case whose head is not certain", node)
+        for child in head if node.type == "case_item" else ():
+            raw = self.text(child) if child.type == "extglob_pattern" else ""
+            if any(mark in raw for mark in "&;<>") or raw.count("(") != raw.count(")"):
+                self.doubt("a pattern that is not certain", node)
 
     def function(self, node: Node, place: Place) -> None:
         for child in node.children:
@@ -215,6 +247,19 @@ class Walk(Redirections):
             comments=tuple(self.comments),
             opaque=tuple(dict.fromkeys(self.doubts)),
         )
+
+
+def _lacks_statement(children: Sequence[Node]) -> bool:
+    """Is there a keyword or bracket with nothing to run between it and the next one?"""
+    waits = False
+    for child in children:
+        if child.type in _OPENERS or child.type in _CLOSERS:
+            if waits:
+                return True
+            waits = child.type in _OPENERS
+        elif child.is_named and child.type != "comment":
+            waits = False
+    return waits
 
 
 _VISITS: Final[dict[str, Callable[[Walk, Node, Place], None]]] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from .facts import UNKNOWN, Arithmetic, Assignment, Redirect, SimpleCommand, Word
 from .tree_expressions import Expressions
@@ -149,12 +149,15 @@ class Commands(Expressions):
         at = node.start_byte
         for child in node.children:
             self.gap(at, child.start_byte, node)
-            at = max(at, child.end_byte)
+            before, at = at, max(at, child.end_byte)
             if child.type == "file_descriptor":
                 fd = self.text(child)
             elif not child.is_named and not op:
                 op = child.type
             elif child.type in WORDS:
+                glued = op == "<" and self.source[before : before + 1] == b"<"  # `<<(` is read as `< <(`
+                if glued or b"\n" in self.source[before : child.start_byte] or self.is_descriptor(child):
+                    self.doubt("a redirection without a target", node)
                 words.extend(self.arguments(child, place) if words else (self.word(child, place),))
             else:
                 self.doubt(f"a part of the grammar that is not listed ({child.type})", node)
@@ -165,6 +168,10 @@ class Commands(Expressions):
         into.append(one)
         self.redirects.append(one)
         return words[1:]
+
+    def is_descriptor(self, node: Node) -> bool:
+        """Is it the number of the redirection that follows it without a blank?"""
+        return self.source[node.end_byte : node.end_byte + 1] in (b"<", b">") and self.text(node).isdigit()
 
     def declaration(self, node: Node, place: Place) -> None:
         """`declare`, `export`, `local`, `readonly`, `typeset`, `unset`."""
@@ -198,6 +205,9 @@ class Commands(Expressions):
         words: list[Word] = []
         if self.source[node.children[0].end_byte : node.children[0].end_byte + 1] not in (b" ", b"\t", b"\n"):
             self.doubt("a bracket that may be part of a name", node)
+        closing = node.children[-1].start_byte
+        if not self.source[closing - 1 : closing].isspace():
+            self.doubt("a bracket that may be part of a name", node)
         stack = list(reversed(node.children))
         at = node.start_byte
         while stack:
@@ -230,4 +240,15 @@ class Commands(Expressions):
         raw = self.text(node)
         if re.search(r"`|\$[A-Za-z0-9_{(\[@*#?!'\"-]|[<>]\(", raw):
             self.doubt("an expansion the grammar does not see", node)
+        if not _is_whole(raw):
+            self.doubt("a regular expression whose end is not certain", node)
         return Word(raw, fixed=False)
+
+
+_QUOTED: Final = re.compile(r"""\\.|'[^']*'|"[^"]*"|\[[^\]\s]*\]""")
+
+
+def _is_whole(regex: str) -> bool:
+    """Does a regular expression of `[[ … =~ … ]]` hold no blank and close every bracket it opens?"""
+    bare = _QUOTED.sub("", regex)
+    return not re.search(r"\s", bare) and bare.count("(") == bare.count(")")

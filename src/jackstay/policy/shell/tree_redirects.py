@@ -40,6 +40,7 @@ class Redirections(Commands):
                 body = child
             else:
                 self.doubt(f"a part of the grammar that is not listed ({child.type})", node)
+        self.runs_on(body, node)
         if body is not None and body.type == "command":
             self.simple(body, redirects, place, node, extra)
         elif body is None and not extra:
@@ -51,6 +52,15 @@ class Redirections(Commands):
                 self.doubt("words after a redirection", node)
             self.keep([], [], redirects, place, node)
             self.todo.append((body, place))
+
+    def runs_on(self, body: Node | None, node: Node) -> None:
+        """`}2>f` is a word to bash, not a bracket and a redirection."""
+        if (
+            body is not None
+            and body.type != "command"
+            and self.source[body.end_byte : body.end_byte + 1].isalnum()
+        ):
+            self.doubt("a bracket or keyword that runs into a number", node)
 
     def heredoc(self, node: Node, into: list[Redirect], place: Place) -> list[Word]:
         """A here-document and whatever follows its operator on the same line."""
@@ -82,6 +92,9 @@ class Redirections(Commands):
     def here_body(self, node: Node, start: Node, body: Node | None, end: Node | None, place: Place) -> None:
         """Check by our own count of lines that the here-document ends where the tree says, and what expands
         in it."""
+        line = self.source[node.start_byte :].partition(b"\n")[0].rstrip(b" \t")
+        if line.endswith((b"&&", b"||", b"|", b"|&", b"<<", b"<<-")):
+            self.doubt("a here-document in the midst of a command", node)
         delimiter = self.text(start)
         if not _DELIMITER.fullmatch(delimiter) or end is None:
             self.doubt("a here-document whose end is not certain", node)

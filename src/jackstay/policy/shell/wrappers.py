@@ -37,7 +37,7 @@ def wraps(judge: Judge, call: Call, spec: Spec) -> None:
         judge.inner(call, rest, bounded=entry.bounds)
     elif spec.name == "ionice" and {"-c", "-n", "--class", "--classdata"} & seen.names:
         judge.note(fx.PROCESS, call.name, call.text, "changes how a process is scheduled")
-    elif spec.name not in ("nice", "command", "builtin", "time", "ionice", "exec"):
+    elif spec.name not in ("nice", "command", "builtin", "ionice", "exec"):
         judge.unproven(call, "is given no command to run")
 
 
