@@ -135,12 +135,18 @@ def _sentence(effect: shell.Effect) -> str:
 def _doubt(effects: Sequence[shell.Effect]) -> str | None:
     """Where the text hides what it runs: unreadable, or a wrapper whose command is not to be seen."""
     for one in effects:
-        if one.kind == OPAQUE and (not one.target or _UNREADABLE in one.says or _is_wrapper(_program(one))):
+        if one.kind == OPAQUE and (
+            not one.target or one.says.startswith(_RUNS_TEXT) or _is_wrapper(_program(one))
+        ):
             return _sentence(one)
     return None
 
 
-_UNREADABLE = "cannot be read for certain"
+_RUNS_TEXT = (
+    "cannot be read for certain",
+    "evaluates ",
+    "may evaluate ",
+)  # what is evaluated can hold commands
 
 
 def _program(effect: shell.Effect) -> str:
