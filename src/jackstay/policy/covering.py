@@ -111,8 +111,8 @@ def _names(rule: PermissionRule, line: Line, part: Part) -> bool:
 
 @lru_cache(1024)
 def _started_by(pattern: str) -> frozenset[str]:
-    """The programs that a pattern names as started by its first one, before its first wildcard: `sudo git push *`
-    names git, `find . -name git *` does not."""
+    """The programs that a pattern names, before its first wildcard, as started by its first one:
+    `sudo git push *` names git, `find . -name git *` does not."""
     spelled_out = re.split(r"[*?\[]", pattern, maxsplit=1)[0].rpartition(" ")[0]
     return frozenset(part.words[0] for part in read_line(spelled_out).parts if part.outer >= 0 and part.words)
 
