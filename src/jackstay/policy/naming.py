@@ -91,8 +91,8 @@ _LONGEST = 1000
 _HOLDS_TEXT = re.compile(r"[\s;&|('\"`!=:,{\[@]")
 # Sub-commands behind which a command of its own stands, and what else can introduce one.
 _RUNS = frozenset({
-    "exec", "run", "x", "dlx", "tool", "shell", "ssh", "debug", "foreach", "bisect", "new", "new-session", "neww",
-    "new-window", "splitw", "split-window", "respawn-pane", "run-shell", "if-shell", "--",
+    "exec", "run", "x", "dlx", "tool", "shell", "ssh", "debug", "foreach", "bisect", "new", "new-session",
+    "neww", "new-window", "splitw", "split-window", "respawn-pane", "run-shell", "if-shell", "--",
 })  # fmt: skip
 
 
