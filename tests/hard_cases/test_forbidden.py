@@ -196,3 +196,81 @@ def test_the_reason_names_the_words() -> None:
     call = ToolCall("1", "bash", {"command": "ls; vim /etc/x"})
     decision = judge((Rule.deny("write", "/etc/**"),), call, FACTS, default="seed", hitl=True)
     assert "nobody can tell what becomes of '/etc/x'" in getattr(decision, "reason", "")
+
+
+# Ways to run `rm x`, or a text that could be it.
+RUNNERS = [
+    "docker exec c rm x", "docker exec -it c rm x", "docker run i rm x",
+    "docker run --rm -v /:/h i sh -c 'rm x'", "docker compose exec web rm x", "docker compose run web rm x",
+    "podman exec c rm x", "kubectl exec p -- rm x", "kubectl run x --image=i -- rm x",
+    "kubectl debug n -- rm x", "oc exec p -- rm x", "vagrant ssh -c 'rm x'", "chroot / rm x",
+    "unshare rm x", "unshare -r rm x", "nsenter -t 1 rm x", "ip netns exec n rm x", "systemd-run rm x",
+    "systemd-run --user -- rm x", "systemd-nspawn -D / rm x", "machinectl shell h rm x", "busybox rm x",
+    "toybox rm x", "parallel rm ::: x", "parallel 'rm {}' ::: x", "script -c 'rm x'",
+    "script -qc 'rm x' /dev/null", "flock f rm x", "flock f -c 'rm x'", "su -c 'rm x'", "su root -c 'rm x'",
+    "runuser -u a -- rm x", "runuser -c 'rm x'", "pkexec rm x", "setpriv rm x",
+    "start-stop-daemon --exec rm -- x", "start-stop-daemon -S -x /bin/rm -- x", "echo rm x | at now",
+    "at now <<< 'rm x'", "batch <<< 'rm x'", "npm exec rm x", "npx rm x", "npm exec -c 'rm x'",
+    "yarn exec rm x", "pnpm exec rm x", "pnpm dlx rm x", "bunx rm x", "uv run rm x", "uvx rm x",
+    "poetry run rm x", "pipenv run rm x", "pdm run rm x", "hatch run rm x", "bundle exec rm x",
+    "conda run rm x", "nix-shell --run 'rm x'", "nix develop -c rm x", "direnv exec . rm x", "dotenv rm x",
+    "python -c 'import os; os.system(\"rm x\")'", "perl -e 'system(\"rm x\")'", "ruby -e '`rm x`'",
+    "node -e 'require(\"child_process\").execSync(\"rm x\")'", "awk 'BEGIN{system(\"rm x\")}'",
+    "sed '1e rm x' f", "vim -c '!rm x'", "ex -sc '!rm x' f", "gdb --batch -ex 'shell rm x'",
+    "gdb --args rm x", "git -c alias.x='!rm y' x", "git bisect run rm x", "git rebase --exec 'rm x' HEAD",
+    "git rebase -x 'rm x' HEAD", "git submodule foreach rm x", "git submodule foreach 'rm x'",
+    "git filter-branch --tree-filter 'rm x' HEAD", "git difftool -x 'rm x'", "git grep -O'rm x' a",
+    "git -c core.pager='rm x' log", "rsync -e 'rm x' a b:c", "rsync --rsh='rm x' a b:c",
+    "tar --to-command='rm x' -xf a", "tar -I 'rm x' -xf a", "tar --checkpoint-action=exec='rm x' -cf a b",
+    "ssh -o ProxyCommand='rm x' h", "ssh h rm x", "ssh h -- rm x", "ssh -t h 'sudo rm x'",
+    "scp -S 'rm x' a h:b", "mosh h -- rm x", "xargs -a f rm", "fd -x rm", "fd -X rm x", "rg --pre 'rm x' a",
+    "man -P 'rm x' ls", "watch rm x", "watch -x rm x", "entr rm x", "nodemon -x 'rm x'", "watchexec rm x",
+    "tmux new 'rm x'", "tmux new-session -d rm x", "tmux send-keys 'rm x' Enter", "screen -dm rm x",
+    "screen -X stuff 'rm x'", "dbus-run-session rm x", "dbus-launch rm x", "strace rm x",
+    "strace -f -o t rm x", "ltrace rm x", "valgrind rm x", "perf stat rm x", "perf record -- rm x",
+    "torsocks rm x", "proxychains rm x", "firejail rm x", "bwrap --bind / / rm x", "fakeroot rm x",
+    "fakechroot rm x", "proot rm x", "sudo -s rm x", "sudo -i rm x", "sudo -u a -- rm x",
+    "sudo -E env A=1 rm x", "sudo sh -c 'rm x'", "doas -u a rm x", "unbuffer rm x", "rlwrap rm x",
+    "expect -c 'spawn rm x'", "ssh-agent rm x", "ssh-agent bash -c 'rm x'", "xvfb-run rm x",
+    "cpulimit -l 1 rm x", "cgexec -g a rm x", "numactl rm x", "taskset 1 rm x", "chrt 1 rm x",
+    "ionice -c3 rm x", "setarch x rm x", "linux64 rm x", "prlimit rm x", "catchsegv rm x",
+    "faketime now rm x", "eatmydata rm x", "stdbuf -o0 rm x", "setsid -f rm x", "nohup rm x",
+    "daemonize rm x", "chronic rm x", "ifne rm x", "pee 'rm x'", "mispipe 'rm x' ls", "lckdo f rm x",
+    "env -S 'rm x'", "env -i /bin/rm x", "env - rm x", "env -u A rm x", "time -p rm x",
+    "/usr/bin/time -f %e rm x", "command -p rm x", "builtin command rm x", "exec -a y rm x",
+    "coproc X { rm x; }", "trap 'rm x' DEBUG", "trap 'rm x' 0", "PROMPT_COMMAND='rm x'",
+    "alias y='rm x'; y", 'f() { rm "$@"; }; f x', 'eval "rm x"', "eval rm x", "eval 'r''m x'",
+    ". <(echo rm x)", "source /dev/stdin <<< 'rm x'", "bash <(echo rm x)", "echo 'rm x' | bash",
+    "echo 'rm x' > s; bash s", "printf 'rm x' | sh -s", "base64 -d <<< cm0geA== | sh",
+    'bash -c "$(echo rm x)"', "$(echo rm) x", "`echo rm` x", "r\\m x", 'r""m x', '"rm" x', "'rm' x",
+    "$'rm' x", "$'\\x72m' x", "{rm,x}", "/bin/rm x", "//bin/rm x", "/bin/../bin/rm x", "/usr/bin/./rm x",
+    "../../bin/rm x", "rm x", "rm\tx", "\\rm x", "r${z}m x", "${z:-rm} x", "a=rm; $a x",
+    'a=(rm x); "${a[@]}"', 'set -- rm x; "$@"', "if rm x; then :; fi", "while rm x; do break; done",
+    "case a in a) rm x;; esac", "for i in 1; do rm x; done", "[[ $(rm x) ]]", "(( $(rm x) ))", "x=$(rm x)",
+    ": $(rm x)", "cat <(rm x)", "cat <<E\n$(rm x)\nE", "true && rm x", "true & rm x", "rm x &", "! rm x",
+    "make -f - <<< 'a:;rm x'", "crontab - <<< '* * * * * rm x'", "gcc -wrapper rm,x a.c",
+    "find . -exec rm {} +", "find . -execdir rm {} \\;", "find . -ok rm {} \\;", "find . -delete",
+    "zsh -c 'rm x'", "ksh -c 'rm x'", "fish -c 'rm x'", "csh -c 'rm x'", "dash -c 'rm x'", "ash -c 'rm x'",
+    "pwsh -c 'rm x'", "bash -xc 'rm x'", "bash --norc -c 'rm x'", "bash -o errexit -c 'rm x'",
+    "bash -O extglob -c 'rm x'", "bash +x -c 'rm x'", "bash -lc 'rm x'", "bash -ic 'rm x'",
+    "bash -c -- 'rm x'", "bash -c -e 'rm x'", "bash -ce 'rm x'", "sh -euc 'rm x'",
+    "sh -c 'eval \"$1\"' _ 'rm x'", "sh -c '$0 x' rm", "sh -c '\"$@\"' _ rm x",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", RUNNERS)
+def test_a_denied_command_is_run_by_no_other(command: str) -> None:
+    assert verdict(Rule.deny("bash", "rm *"), command) != "allow"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git commit -m 'rm the old files'", "git commit -am 'x; rm y'", "gh pr create --title 'rm x' --body 'rm y'",
+        "docker build -t app .", "python -m pytest tests", "npm run format", "make clean", "grep 'rm x' f", "echo rm x",
+        "cat <<E\nrm x\nE", "git log --grep='rm x'", "docker compose up -d", "kubectl apply -f x.yaml", "npm install farm",
+        "sed -i 's/rm/x/' f", "echo 'rm x' > notes.txt",
+    ],
+)  # fmt: skip
+def test_what_only_speaks_of_it_is_left_alone(command: str) -> None:
+    assert verdict(Rule.deny("bash", "rm *"), command) == "allow"

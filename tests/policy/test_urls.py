@@ -37,6 +37,7 @@ def test_one_place_one_text(written: str, meant: str) -> None:
     [
         "https://evil.com\\@good.com/", "https://good.com\t.evil.com/", "https://h.org/a b", "https://", "http:/h.org",
         "javascript:alert(1)", "http://1.2.3.4.5/", "http://0x1ffffffff/", "http://[::1", "http://a..b/", "", "http://09/",
+        "http://[::127.0.0.1]/", "http://[64:ff9b::7f00:1]/", "http://[2002:7f00:1::]/",
     ],
 )  # fmt: skip
 def test_what_programs_read_differently_is_doubtful(written: str) -> None:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from jackstay.core.facts import CallFacts, PathFact
 from jackstay.core.rules import PermissionRule
@@ -105,8 +106,15 @@ def _names(rule: PermissionRule, line: Line, part: Part) -> bool:
         return True
     if part.outer < 0 or not part.words:
         return False
-    spelled_out = re.split(r"[*?\[]", named, maxsplit=1)[0].rpartition(" ")[0].split(" ")[1:]
-    return part.words[0] in spelled_out and _names(rule, line, line.parts[part.outer])
+    return part.words[0] in _started_by(pattern) and _names(rule, line, line.parts[part.outer])
+
+
+@lru_cache(1024)
+def _started_by(pattern: str) -> frozenset[str]:
+    """The programs that a pattern names, before its first wildcard, as started by its first one:
+    `sudo git push *` names git, `find . -name git *` does not."""
+    spelled_out = re.split(r"[*?\[]", pattern, maxsplit=1)[0].rpartition(" ")[0]
+    return frozenset(part.words[0] for part in read_line(spelled_out).parts if part.outer >= 0 and part.words)
 
 
 def _is_alone(pattern: str, part: Part) -> bool:

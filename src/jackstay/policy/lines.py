@@ -84,8 +84,8 @@ class Line(msgspec.Struct, frozen=True, gc=False):
     it was not shown to change nothing (None: it was), `credentials` which secret it gives away, `beyond` what
     it does besides reading and writing files. `fed` are texts that may be run though nobody can be sure,
     `listening` is a shell that runs what it is fed. `moves` are the directories it changes to, `says` its
-    effects in sentences with the words that show them. `names` and `hosts` are what the words of commands whose
-    doings are not known file by file could be about.
+    effects in sentences with the words that show them. `names`, `hosts` and `maybe` are the paths, addresses
+    and commands that the words of commands whose doings are not known file by file could be about.
     """
 
     text: str
@@ -104,6 +104,7 @@ class Line(msgspec.Struct, frozen=True, gc=False):
     says: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
+    maybe: tuple[str, ...] = ()
 
 
 @lru_cache(2048)

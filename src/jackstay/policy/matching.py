@@ -140,6 +140,9 @@ def _in_command(rule: PermissionRule, line: Line) -> Hit | None:
             return deeper
     if found is not None:
         return found
+    perhaps = next((text for text in line.maybe if _may_be(rule, text)), None)
+    if perhaps is not None:
+        return Hit(rule, f"nobody can tell whether {perhaps[:80]!r} is run", sure=False)
     blind = next((f"{part.shown!r} runs what cannot be seen" for part in line.parts if part.blind), None)
     hidden = line.doubt or line.listening or blind
     return Hit(rule, hidden, sure=False) if hidden is not None else None
@@ -155,6 +158,14 @@ def _in_parts(rule: PermissionRule, line: Line) -> Hit | None:
             if unsure is None and HOLE in form and might_match(wanted.free, form):
                 unsure = Hit(rule, f"{part.shown!r} cannot be read for certain", sure=False)
     return unsure
+
+
+def _may_be(rule: PermissionRule, text: str) -> bool:
+    """Is this the command, or one that goes on where the text of another language does?"""
+    wanted = _command_pattern(str(rule.pattern), literal=rule.literal)
+    if wanted.regex is not None:
+        return re.search(r"\w", wanted.text) is not None and wanted.regex.fullmatch(text) is not None
+    return bool(wanted.text) and re.match(re.escape(wanted.text) + r"(?!\w)", text) is not None
 
 
 class _CommandPattern(NamedTuple):

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from jackstay.policy.lines import Part
 from jackstay.policy.patterns import HOLE
+from jackstay.policy.shell import table
 
 _MOST = 64
 _BETWEEN = re.compile(r"[\s=:,;'\"()<>|&{}\[\]]+")
@@ -54,6 +55,67 @@ def _words(parts: Sequence[Part]) -> Iterator[str]:
     for part in parts:
         yield from part.words[1:]
         yield from (one.partition("=")[2] for one in part.assignments)
+
+
+# Words that are only said, and run nowhere.
+_SAYS = frozenset({"-m", "-am", "--message", "--title", "--body", "--subject", "--description"})
+_STARTS = re.compile(r"(?:^|(?<=[\s;&|('\"`!=:,{\[@]))[^\s;&|('\"`!=:,{\[@]")
+_FED = frozenset(
+    {"at", "batch", "crontab", "make", "source", ".", "python", "python3", "perl", "ruby", "node", "php"}
+)
+
+
+def commands_named(parts: Sequence[Part], given: Sequence[str]) -> tuple[str, ...]:
+    """What these commands could run, going by their words: each end of them, and each end of a text among them.
+
+    `given` are texts from the line that a program reading its input would get.
+    """
+    found: dict[str, None] = {}
+    for part in parts:
+        words = list(_run(part))
+        found.update((" ".join(words[at:]), None) for at in range(_may_start(part), len(words)))
+        texts = [
+            *words,
+            *(word[2:] for word in words if word[:1] == "-"),
+            *(one.partition("=")[2] for one in part.assignments),
+        ]
+        if part.words and part.words[0].rpartition("/")[2] in _FED:
+            texts += given
+        for text in filter(_HOLDS_TEXT.search, texts):
+            found.update((text[match.start() :], None) for match in _STARTS.finditer(text[:_LONGEST]))
+    plain = (text.replace(",", " ") for text in found)
+    return tuple(dict.fromkeys(_WITHOUT_PATH.sub("", text) for text in plain))[: 4 * _MOST]
+
+
+_LONGEST = 1000
+_HOLDS_TEXT = re.compile(r"[\s;&|('\"`!=:,{\[@]")
+# Sub-commands behind which a command of its own stands, and what else can introduce one.
+_RUNS = frozenset({
+    "exec", "run", "x", "dlx", "tool", "shell", "ssh", "debug", "foreach", "bisect", "new", "new-session",
+    "neww", "new-window", "splitw", "split-window", "respawn-pane", "run-shell", "if-shell", "--",
+})  # fmt: skip
+
+
+def _may_start(part: Part) -> int:
+    """From which word on a command may begin: of a program with sub-commands behind one that runs something,
+    so that `git rm` is no `rm`."""
+    name = part.words[0].rpartition("/")[2] if part.words else ""
+    spec = table.find(name)
+    words = list(_run(part))
+    if spec is None or not spec.entry.sub:
+        return 0
+    return next((at + 1 for at, word in enumerate(words) if word in _RUNS), len(words))
+
+
+_WITHOUT_PATH = re.compile(r"^[\w.~/-]*/")
+
+
+def _run(part: Part) -> Iterator[str]:
+    said = False
+    for word in part.words[1:]:
+        if not said and not word.startswith(("--message=", "--title=", "--body=")):
+            yield word
+        said = word in _SAYS
 
 
 def works_in(words: Sequence[str | None]) -> Iterator[str | None]:

@@ -8,7 +8,7 @@ from shlex import join, quote
 from jackstay.core.facts import Use
 from jackstay.core.tools import ALL_EFFECTS, READS, Effect
 from jackstay.policy.lines import Line, Part, Target, made_part
-from jackstay.policy.naming import hosts_named, paths_named, works_in
+from jackstay.policy.naming import commands_named, hosts_named, paths_named, works_in
 from jackstay.policy.patterns import HOLE, has_pattern
 from jackstay.policy.shell import effects as shell
 from jackstay.policy.shell import table
@@ -54,6 +54,7 @@ def line_of(text: str) -> Line:
         listening=_listening(verdict),
         says=tuple(map(_sentence, effects)),
         names=paths_named(unsure),
+        maybe=commands_named(unsure, list(_given(verdict))) if unsure else (),
         hosts=hosts_named([part for part in parts if part in unsure or _speaks(part, effects)]),
     )
 
@@ -101,7 +102,7 @@ def _touches_unnamed(part: Part, effects: Sequence[shell.Effect]) -> bool:
     """May this command touch more than its effects name? Not when it only reads, or names what it writes."""
     name = part.words[0].rpartition("/")[2] if part.words else ""
     if name in _NAMES_ITS_FILES:
-        return any(one.kind == OPAQUE and _program(one) == name for one in effects)
+        return any(one.kind in (OPAQUE, EXECUTES) and _program(one) == name for one in effects)
     return HOLE in part.words or bool(part.assignments) or not analyse_command(join(part.words)).read_only
 
 
@@ -135,12 +136,18 @@ def _sentence(effect: shell.Effect) -> str:
 def _doubt(effects: Sequence[shell.Effect]) -> str | None:
     """Where the text hides what it runs: unreadable, or a wrapper whose command is not to be seen."""
     for one in effects:
-        if one.kind == OPAQUE and (not one.target or _UNREADABLE in one.says or _is_wrapper(_program(one))):
+        if one.kind == OPAQUE and (
+            not one.target or one.says.startswith(_RUNS_TEXT) or _is_wrapper(_program(one))
+        ):
             return _sentence(one)
     return None
 
 
-_UNREADABLE = "cannot be read for certain"
+_RUNS_TEXT = (
+    "cannot be read for certain",
+    "evaluates ",
+    "may evaluate ",
+)  # what is evaluated can hold commands
 
 
 def _program(effect: shell.Effect) -> str:
@@ -175,6 +182,15 @@ def _fed(verdict: ShellVerdict, parts: Sequence[Part]) -> list[str]:
         texts += [one.target.text for one in verdict.redirects if one.op == "<<<"]
         texts += [text for part in parts for text in (" ".join(part.words[1:]), *part.words[1:]) if " " in text]
     return [text for text in dict.fromkeys(texts) if text.strip() and text != verdict.text][:_MOST_FED]
+
+
+def _given(verdict: ShellVerdict) -> Iterator[str]:
+    """Texts of the line that reach a program by its input: here-documents, here-strings, what echo prints."""
+    yield from verdict.text.split("\n")[1:]
+    yield from (one.target.text for one in verdict.redirects if one.op == "<<<")
+    for part in verdict.commands:
+        if part.argv[:1] in (("echo",), ("printf",)):
+            yield " ".join(word for word in part.argv[1:] if word is not None)
 
 
 def _rests(words: Sequence[str]) -> Iterator[str]:

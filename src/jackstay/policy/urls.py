@@ -120,7 +120,17 @@ def _ipv6(host: str) -> tuple[str, str | None]:
         address = IPv6Address(host)
     except ValueError:
         return host, f"{host!r} is not an address"
-    return str(address.ipv4_mapped or address), None
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped), None
+    inner = address.sixtofour or (address.teredo or (None, None))[1] or _carried(int(address))
+    return str(address), None if inner is None else f"{host!r} may lead to {inner}"
+
+
+def _carried(number: int) -> str | None:
+    """The address in the last four bytes, where a gateway (64:ff9b::/96) or an old program (::/96) may go."""
+    if number >> 32 not in (0x64FF9B << 64, 0) or number < 1 << 16:
+        return None
+    return ".".join(str(number >> shift & 255) for shift in (24, 16, 8, 0))
 
 
 def _path(written: str) -> str:
