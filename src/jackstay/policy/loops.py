@@ -106,13 +106,7 @@ def notice(
         errors=_with_errors(window, errors)[-kept:],
         words=(),
     )
-    plain = _all_plain(grown.marks)
-    seen = (
-        _copies(calls, params)
-        or _same_call(grown, plain, calls, marks, params)
-        or _same_error(grown, calls, errors, params)
-        or _cycle(plain, calls, params)
-    )
+    seen = _seen(grown, calls, marks, errors, params)
     if seen is None:
         clean = len(grown.marks) == kept
         return (replace(grown, found=0) if clean else grown), None
@@ -226,6 +220,21 @@ def _all_plain(marks: tuple[str, ...]) -> tuple[str, ...]:
 # -- what counts as a loop ---------------------------------------------------------------------------------
 
 _Seen = tuple[str, int, tuple[str, ...]]
+
+
+def _seen(
+    window: LoopWindow, calls: Sequence[Done], marks: Sequence[str], errors: Sequence[str], params: LoopParams
+) -> _Seen | None:
+    plain, least = _all_plain(window.marks), params.max_repeat
+    often = max([plain.count(mark) for mark in marks])
+    if often < least and len(calls) < least and not window.errors:
+        return None  # whatever a loop is, something in it has come often enough
+    return (
+        _copies(calls, params)
+        or _same_call(window, plain, calls, marks, params)
+        or _same_error(window, calls, errors, params)
+        or _cycle(plain, calls, params)
+    )
 
 
 def _copies(calls: Sequence[Done], params: LoopParams) -> _Seen | None:

@@ -83,6 +83,7 @@ class FunctionTool(Generic[P, R]):
     def check(self, args: JsonObject) -> str | None:
         """Why these arguments do not fit, naming the argument and what is expected; None when they fit."""
         try:
+            self._complete(args)
             self._convert(args)
         except ToolFailed as problem:
             return str(problem)
@@ -108,20 +109,27 @@ class FunctionTool(Generic[P, R]):
         injected = {self._context: ThreadContext(context)} if self._context else {}
         return await in_thread(lambda: call(**values, **injected))
 
-    def _convert(self, args: JsonObject) -> JsonObject:
-        """The given arguments as the types the function asked for; its own defaults stand for the rest.
-
-        Some models send null for what they leave out: it is taken so where null could mean nothing else.
-        """
-        if None in args.values():
-            args = {k: v for k, v in args.items() if v is not None or k not in self._left_out_as_null}
+    def _complete(self, args: JsonObject) -> None:
+        """Raises ToolFailed unless all that is needed is there and nothing else."""
+        if args.keys() == self._names:
+            return
         unknown = [name for name in args if name not in self._names]
         if unknown:
             raise ToolFailed(_unknown(self.spec.name, unknown[0], self._names))
-        missing = [name for name in self._required if name not in args]
+        missing = [name for name in self._required if name not in self._given(args)]
         if missing:
             listed = ", ".join(repr(name) for name in missing)
             raise ToolFailed(f"{self.spec.name} needs the argument{'s' * (len(missing) > 1)} {listed}")
+
+    def _given(self, args: JsonObject) -> JsonObject:
+        """Some models send null for what they leave out: it is taken so where null could mean nothing else."""
+        if None not in args.values():
+            return args
+        return {k: v for k, v in args.items() if v is not None or k not in self._left_out_as_null}
+
+    def _convert(self, args: JsonObject) -> JsonObject:
+        """The given arguments as the types the function asked for; its own defaults stand for the rest."""
+        args = self._given(args)
         try:
             converted = wire.convert(args, self._kind)
         except msgspec.ValidationError as problem:

@@ -97,6 +97,8 @@ def water_level(amounts: Sequence[int], total: int) -> int:
 
 
 def _cuttable(message: Message) -> bool:
+    if message.parts and isinstance(message.parts[0], ToolResult):
+        return True
     return any([_is_cuttable(message, part, False) for part in message.parts])
 
 
