@@ -42,8 +42,8 @@ class KillingStore:
     def renew(self, session_id: str, lease: Lease) -> bool:
         return self.store.renew(session_id, lease)
 
-    def post(self, session_id: str, item: Posted) -> int:
-        return self.store.post(session_id, item)
+    def post(self, session_id: str, *items: Posted, expected: int | None = None) -> int:
+        return self.store.post(session_id, *items, expected=expected)
 
     def inbox(self, session_id: str) -> tuple[Posted, ...]:
         return self.store.inbox(session_id)

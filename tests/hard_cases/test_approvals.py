@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from jackstay import HITL, HITLDecision, HITLInterceptor, PermissionRule, Waiting, cancel, tool
+from jackstay import HITL, AgentSession, HITLDecision, HITLInterceptor, PermissionRule, Waiting, cancel, tool
+from jackstay.core.approvals import HITLTask
 from jackstay.core.errors import AlreadyDecided, CallChanged, CallClosed, TooLate, UnknownCall
 from jackstay.core.events import HITLDecidedEvent, HITLPendingEvent
 from jackstay.core.phase import Phase
@@ -101,6 +102,75 @@ def test_row_3_answered_from_two_processes_at_once_one_wins_and_the_other_is_tol
     (winner,) = place.session().decisions().values()
     ask(place.engine(ONE, "Done."), None)
     assert place.counted["d1"] == (1 if winner.is_approved else 0)
+
+
+def test_row_3_several_answers_at_once_are_stored_all_or_none_from_whichever_process(place: Place) -> None:
+    """Each process answers every call of the batch; the order in which it names them is its own."""
+    turn = reply(*(asks("deploy", f"d{number}") for number in range(8)))
+    ask(place.engine(turn, "Done."))
+
+    def act(kind: str, order: range) -> Callable[[], int]:
+        def decide() -> int:
+            decision = HITLDecision(kind, go_on=True)  # type: ignore[arg-type]  # one of three
+            try:
+                HITL.submit_all(place.session(), {f"d{n}": decision for n in order}, by=kind)
+            except AlreadyDecided as problem:
+                return (
+                    9
+                    if problem.others == 7 and "submitted with it (7 more) was not stored" in str(problem)
+                    else 1
+                )
+            return 0
+
+        return decide
+
+    there, back = range(8), range(7, -1, -1)
+    acts = [act("approve", there), act("reject", back), act("skip", there), act("approve", back)]
+    assert sorted(ended(child) for child in [fork(act) for act in acts]) == [0, 9, 9, 9]
+    said = place.session().decisions()
+    assert len(said) == 8
+    assert len({(decision.kind, decision.by) for decision in said.values()}) == 1
+    ask(place.engine(turn, "Done."), None)
+    assert len(place.counted) == (8 if said["d0"].is_approved else 0)
+
+
+def test_row_3_one_refused_answer_keeps_the_others_of_its_submission_out(place: Place) -> None:
+    ask(place.engine(FIVE, "Done."))
+    submit(place, "d2", HITLDecision.reject("no"))
+    both = {"d1": HITLDecision.approve(), "d2": HITLDecision.approve()}
+    with pytest.raises(AlreadyDecided, match=r"'d2' .* submitted with it \(1 more\) was not"):
+        HITL.submit_all(place.session(), both)
+    assert list(place.session().decisions()) == ["d2"]
+    assert list(place.waiting()) == ["d1"]
+
+
+class Overtaken(AgentSession):
+    """A session that somebody else does something to, right after it was looked at."""
+
+    def __init__(self, place: Place, meanwhile: Callable[[], object]) -> None:
+        super().__init__("s", place.store(), now=place.now)
+        self._meanwhile: list[Callable[[], object]] = [meanwhile]
+
+    def pending_tasks(self) -> tuple[HITLTask, ...]:
+        found = super().pending_tasks()
+        while self._meanwhile:
+            self._meanwhile.pop()()
+        return found
+
+
+def test_row_3_an_answer_overtaken_by_a_cancel_is_told_so_and_leaves_nothing_behind(place: Place) -> None:
+    ask(place.engine(ONE, "Done."))
+    session = Overtaken(place, lambda: cancel(place.session(), by="eve"))
+    with pytest.raises(CallClosed, match="cancelled by eve"):
+        HITL.submit(session, "d1", HITLDecision.approve())
+    assert place.store().inbox("s") == ()
+
+
+def test_row_3_an_answer_overtaken_by_a_resume_that_decides_nothing_is_stored(place: Place) -> None:
+    ask(place.engine(ONE, "Done."))
+    HITL.submit(Overtaken(place, lambda: ask(place.engine(ONE, "Done."), None)), "d1", HITLDecision.approve())
+    ask(place.engine(ONE, "Done."), None)
+    assert place.counted == {"d1": 1}
 
 
 def test_row_3_an_answer_after_cancel_changes_nothing_and_says_what_became_of_it(place: Place) -> None:

@@ -5,7 +5,15 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from jackstay.core.approvals import HITLDecision, HITLTask
-from jackstay.core.errors import AlreadyDecided, AmbiguousTool, CallChanged, CallClosed, TooLate, UnknownCall
+from jackstay.core.errors import (
+    AlreadyDecided,
+    AmbiguousTool,
+    CallChanged,
+    CallClosed,
+    Conflict,
+    TooLate,
+    UnknownCall,
+)
 from jackstay.core.messages import JsonObject, ToolResult
 from jackstay.engine import texts
 from jackstay.engine.ports import Posted
@@ -76,15 +84,22 @@ class HITL:
     def submit_all(
         session: AgentSession, decisions: Mapping[str, HITLDecision], *, by: str | None = None
     ) -> None:
-        """Answer several waiting calls by call_id. Nothing is stored when one of the answers is refused."""
-        waiting = {task.call_id: task for task in session.pending_tasks()}
-        author, now = by or person(), session.now()
-        for call_id, decision in decisions.items():
-            _check(session, waiting, call_id, decision, now)
-        for call_id, decision in decisions.items():
-            shown = decision.digest or waiting[call_id].digest
-            signed = replace(decision, by=decision.by or author, at=now, digest=shown)
-            session.store.post(session.session_id, Posted(0, call_id, signed))
+        """Answer several waiting calls by call_id, all or none: nothing is stored when one answer is refused.
+
+        Raises what `submit` raises, also where somebody else answers one of them at the same moment.
+        """
+        author = by or person()
+        while decisions:
+            version = session.version
+            try:
+                items = _signed(session, decisions, author)
+                session.store.post(session.session_id, *items, expected=version)
+            except AlreadyDecided as problem:
+                others = len(decisions) - 1
+                raise AlreadyDecided(session.session_id, problem.call_id, others=others) from None
+            except Conflict:
+                continue  # the session moved on in between: look again at what waits
+            return
 
     @staticmethod
     def approve(
@@ -123,6 +138,20 @@ class HITL:
         HITL.submit_all(
             session, {task.call_id: HITLDecision.reject(comment) for task in session.pending_tasks()}
         )
+
+
+def _signed(session: AgentSession, decisions: Mapping[str, HITLDecision], author: str) -> list[Posted]:
+    """The decisions as they are stored, once all of them may be taken."""
+    waiting = {task.call_id: task for task in session.pending_tasks()}
+    now = session.now()
+    for call_id, decision in decisions.items():
+        _check(session, waiting, call_id, decision, now)
+    items = []
+    for call_id, decision in decisions.items():
+        shown = decision.digest or waiting[call_id].digest
+        signed = replace(decision, by=decision.by or author, at=now, digest=shown)
+        items.append(Posted(0, call_id, signed))
+    return items
 
 
 def _check(
