@@ -11,6 +11,7 @@ from jackstay.core.errors import (
     CallChanged,
     CallClosed,
     Conflict,
+    JackstayError,
     TooLate,
     UnknownCall,
 )
@@ -164,14 +165,20 @@ def _check(
     """Raises the error that says why this decision cannot be taken, if it cannot."""
     task, name = waiting.get(call_id), session.session_id
     if task is None:
-        if call_id in session.decisions():
-            raise AlreadyDecided(name, call_id)
-        became = _became(session, call_id)
-        raise CallClosed(name, call_id, became) if became else UnknownCall(name, call_id, tuple(waiting))
+        raise why_not(session, call_id, tuple(waiting))
     if decision.digest and (what := texts.changed(decision.digest, task.digest)):
         raise CallChanged(name, call_id, what)
     if task.deadline is not None and task.expired(now):
         raise TooLate(name, call_id, now - task.deadline)
+
+
+def why_not(session: AgentSession, call_id: str, waiting: tuple[str, ...]) -> JackstayError:
+    """Why no decision can be taken about a call that is none of those that wait."""
+    name = session.session_id
+    if call_id in session.decisions():
+        return AlreadyDecided(name, call_id)
+    became = _became(session, call_id)
+    return CallClosed(name, call_id, became) if became else UnknownCall(name, call_id, waiting)
 
 
 def _became(session: AgentSession, call_id: str) -> str:
