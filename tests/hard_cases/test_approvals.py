@@ -261,7 +261,19 @@ def other_directory(place: Place) -> dict[str, Any]:
 
 
 def other_rules(place: Place) -> dict[str, Any]:
-    return {"permission_rules": (PermissionRule.ask("put"),)}
+    return {"permission_rules": (PermissionRule.ask("look"),)}
+
+
+def other_priority(place: Place) -> dict[str, Any]:
+    return {"permission_rules": (PermissionRule.ask("put").priority(3),)}
+
+
+def other_default(place: Place) -> dict[str, Any]:
+    return {"permission_default": "workspace"}
+
+
+def other_discipline(place: Place) -> dict[str, Any]:
+    return {"discipline": "observe"}
 
 
 @pytest.mark.parametrize(
@@ -270,15 +282,18 @@ def other_rules(place: Place) -> dict[str, Any]:
         (other_schema, "the tool's schema"),
         (other_directory, "the working directory"),
         (other_rules, "the permission rules"),
+        (other_priority, "the permission rules"),
+        (other_default, "the permission rules"),
+        (other_discipline, "the permission rules"),
     ],
 )
 def test_row_4_what_changed_since_it_was_approved_is_asked_again_and_named(
     place: Place, change: Callable[[Place], dict[str, Any]], what: str
 ) -> None:
-    ask(place.engine(ONE, "Done."))
+    ask(place.engine(ONE, "Done.", permission_rules=(PermissionRule.ask("put"),)))
     shown = place.waiting()["d1"]
     HITL.submit(place.session(), shown, HITLDecision.approve())
-    settings = change(place)
+    settings = {"permission_rules": (PermissionRule.ask("put"),), **change(place)}
     events = ask(place.engine(ONE, "Done.", **settings), None)
     assert order(events) == ["run_start", "hitl_pending", "run_end"]
     assert place.waiting()["d1"].comment == f"{shown.comment} (asked again: {what} changed since)"
@@ -288,6 +303,48 @@ def test_row_4_what_changed_since_it_was_approved_is_asked_again_and_named(
     HITL.submit(place.session(), place.waiting()["d1"], HITLDecision.approve())
     ask(place.engine(ONE, "Done.", **settings), None)
     assert place.counted == {"d1": 1}
+
+
+def test_row_4_what_changes_while_the_batch_runs_is_asked_again_before_the_call_begins(place: Place) -> None:
+    """The approval was taken in by then; the first call of the batch has run."""
+    turn = reply(asks("put", "p1"), asks("deploy", "d1"), asks("look", "l1"))
+    (place.folder / "elsewhere").mkdir()
+    ask(place.engine(turn, "Done."))
+    shown = place.waiting()["d1"]
+    HITL.submit(place.session(), shown, HITLDecision.approve())
+    look, _, deploy = place.tools()
+
+    @tool(effects={"writes"})
+    async def put(name: str) -> str:
+        """Write."""
+        place.count(name)
+        engine.set(workspace=str(place.folder / "elsewhere"))
+        return f"put {name}"
+
+    engine = place.engine(turn, "Done.", tools=(look, put, deploy, "hitl"))
+    assert order(ask(engine, None))[-3:] == ["action_end", "hitl_pending", "run_end"]
+    assert place.counted == {"p1": 1}
+    assert (
+        place.waiting()["d1"].comment == f"{shown.comment} (asked again: the working directory changed since)"
+    )
+    HITL.submit(place.session(), place.waiting()["d1"], HITLDecision.approve())
+    ask(engine, None)
+    assert place.counted == {"p1": 1, "d1": 1, "l1": 1}
+    check_bodies(place.state)
+
+
+@pytest.mark.parametrize("part", range(len(texts.CHANGES)))
+def test_row_4_a_decision_about_something_else_than_what_waits_is_refused_and_says_what(
+    place: Place, part: int
+) -> None:
+    ask(place.engine(ONE, "Done."))
+    task = place.waiting()["d1"]
+    marks = task.digest.replace("@", ".").split(".")
+    marks[part] = "0" * 20
+    seen = replace(task, digest=f"{'.'.join(marks[:4])}@{marks[4]}")
+    with pytest.raises(CallChanged, match=f"{texts.CHANGES[part]} changed since"):
+        HITL.submit(place.session(), seen, HITLDecision.approve())
+    assert list(place.waiting()) == ["d1"]
 
 
 def test_row_4_an_approval_in_another_phase_is_void(place: Place) -> None:
