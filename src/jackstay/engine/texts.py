@@ -31,6 +31,7 @@ RETHINK = (
     "the way right, what is still missing? Finish what matters most, or ask the user."
 )
 LOOK = "Look at what it would have changed before you go on."
+CUT = "the model read only as much of the request as fills its window"
 MAY_HAVE_RUN = (
     "The harness was stopped while this call was running: it may have run wholly, partly or not at all. "
     f"It was not repeated. {LOOK}"
