@@ -6,7 +6,17 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from jackstay import HITL, AgentSession, HITLDecision, HITLInterceptor, PermissionRule, Waiting, cancel, tool
+from jackstay import (
+    HITL,
+    AgentSession,
+    HarnessEngine,
+    HITLDecision,
+    HITLInterceptor,
+    PermissionRule,
+    Waiting,
+    cancel,
+    tool,
+)
 from jackstay.core.approvals import HITLTask
 from jackstay.core.errors import AlreadyDecided, CallChanged, CallClosed, TooLate, UnknownCall
 from jackstay.core.events import HITLDecidedEvent, HITLPendingEvent
@@ -305,6 +315,21 @@ def test_row_4_what_changed_since_it_was_approved_is_asked_again_and_named(
     assert place.counted == {"d1": 1}
 
 
+def meanwhile(place: Place, turn: Any, act: Callable[[HarnessEngine], object]) -> HarnessEngine:
+    """An engine in which something happens while `put` runs."""
+    look, _, deploy = place.tools()
+
+    @tool(effects={"writes"})
+    async def put(name: str) -> str:
+        """Write."""
+        place.count(name)
+        act(engine)
+        return f"put {name}"
+
+    engine = place.engine(turn, "Done.", tools=(look, put, deploy, "hitl"))
+    return engine
+
+
 def test_row_4_what_changes_while_the_batch_runs_is_asked_again_before_the_call_begins(place: Place) -> None:
     """The approval was taken in by then; the first call of the batch has run."""
     turn = reply(asks("put", "p1"), asks("deploy", "d1"), asks("look", "l1"))
@@ -312,16 +337,7 @@ def test_row_4_what_changes_while_the_batch_runs_is_asked_again_before_the_call_
     ask(place.engine(turn, "Done."))
     shown = place.waiting()["d1"]
     HITL.submit(place.session(), shown, HITLDecision.approve())
-    look, _, deploy = place.tools()
-
-    @tool(effects={"writes"})
-    async def put(name: str) -> str:
-        """Write."""
-        place.count(name)
-        engine.set(workspace=str(place.folder / "elsewhere"))
-        return f"put {name}"
-
-    engine = place.engine(turn, "Done.", tools=(look, put, deploy, "hitl"))
+    engine = meanwhile(place, turn, lambda engine: engine.set(workspace=str(place.folder / "elsewhere")))
     assert order(ask(engine, None))[-3:] == ["action_end", "hitl_pending", "run_end"]
     assert place.counted == {"p1": 1}
     assert (
@@ -331,6 +347,15 @@ def test_row_4_what_changes_while_the_batch_runs_is_asked_again_before_the_call_
     ask(engine, None)
     assert place.counted == {"p1": 1, "d1": 1, "l1": 1}
     check_bodies(place.state)
+
+
+def test_an_approval_does_not_beat_a_deny_that_comes_while_the_batch_runs(place: Place) -> None:
+    turn = reply(asks("put", "p1"), asks("deploy", "d1"), asks("look", "l1"))
+    ask(place.engine(turn, "Done."))
+    HITL.submit(place.session(), "d1", HITLDecision.approve())
+    ask(meanwhile(place, turn, lambda engine: engine.add_permission_rule(PermissionRule.deny("deploy"))), None)
+    assert place.results()["d1"].text.startswith("Not run, denied by policy: ")
+    assert place.counted == {"p1": 1, "l1": 1}
 
 
 @pytest.mark.parametrize("part", range(len(texts.CHANGES)))
