@@ -155,6 +155,26 @@ def read_only(times: int, seed: int) -> Counter[str]:
     return total
 
 
+def turned_read_only(every: int = 1) -> Counter[str]:
+    """The disk turns read-only under the first worker at one commit after another, and later it is mended."""
+    total: Counter[str] = Counter()
+    number = 1
+    while _turn_read_only(number, total):
+        number += every
+    return total
+
+
+def _turn_read_only(number: int, total: Counter[str]) -> bool:
+    """Let nothing be written from this commit on; False when the first worker has no such commit."""
+    with place() as folder:
+        how = ended(fork(lambda: mission.work(folder, mission.turn_read_only(number))))
+        assert how in (STORE_FAILED, WAITS), how
+        finish(folder, how)
+        total += judge(folder)
+        total["missions"] += how == STORE_FAILED
+    return how == STORE_FAILED
+
+
 def report(name: str, run: Callable[[], object]) -> None:
     began = time.monotonic()
     found = run()
@@ -173,7 +193,8 @@ def main() -> None:
     report("at random", lambda: at_random(chosen.random, chosen.seed, took))
     report("two workers", lambda: racing(40, chosen.seed, took))
     report("full disk", lambda: full_disk(25))
-    report("read-only", lambda: read_only(10, chosen.seed))
+    report("read-only when taken up", lambda: read_only(10, chosen.seed))
+    report("read-only in the middle", turned_read_only)
     print("nothing was lost, nothing ran twice")
 
 

@@ -2,8 +2,10 @@
 
 import asyncio
 import os
+import resource
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +44,8 @@ class KillingStore:
     def renew(self, session_id: str, lease: Lease) -> bool:
         return self.store.renew(session_id, lease)
 
-    def post(self, session_id: str, item: Posted) -> int:
-        return self.store.post(session_id, item)
+    def post(self, session_id: str, *items: Posted, expected: int | None = None) -> int:
+        return self.store.post(session_id, *items, expected=expected)
 
     def inbox(self, session_id: str) -> tuple[Posted, ...]:
         return self.store.inbox(session_id)
@@ -73,6 +75,17 @@ def die_at(number: int, when: str) -> Kill:
     def kill(commit: int, moment: str) -> None:
         if (commit, moment) == (number, when):
             os.kill(os.getpid(), signal.SIGKILL)
+
+    return kill
+
+
+def turn_read_only(number: int) -> Kill:
+    """From this process's commit of this number on nothing it writes reaches the disk; reading goes on."""
+
+    def kill(commit: int, moment: str) -> None:
+        if (commit, moment) == (number, "before"):
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 
     return kill
 
@@ -156,7 +169,8 @@ def work(folder: Path, kill: Kill = live) -> int:
         prompt = None if made.store.head(SESSION) is not None else "go"
         async for event in made.prompt(prompt).session(SESSION).stream():
             if not isinstance(event, TRANSIENT) and event.seq is not None:
-                os.write(log, encode(event) + b"\n")
+                with suppress(OSError):  # the disk may be read-only by now: what was told is not written down
+                    os.write(log, encode(event) + b"\n")
         return made.get_session(SESSION).outcome
 
     try:

@@ -11,6 +11,7 @@ from tests.campaign.campaigns import (
     full_disk,
     racing,
     read_only,
+    turned_read_only,
     undisturbed,
 )
 from tests.campaign.supervise import warm_up
@@ -47,5 +48,9 @@ def test_a_disk_that_is_full_in_the_middle_loses_no_step_and_repeats_none() -> N
     assert full_disk(6, by=16_000)["full"] > 0
 
 
-def test_a_store_that_is_read_only_in_the_middle_is_left_alone() -> None:
+def test_a_store_that_is_read_only_when_a_run_is_taken_up_is_left_alone() -> None:
     assert read_only(3, 7)["missions"] == 3
+
+
+def test_a_disk_that_turns_read_only_in_the_middle_loses_no_step_and_repeats_none() -> None:
+    assert turned_read_only(every=3)["missions"] >= 3

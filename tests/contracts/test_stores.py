@@ -230,6 +230,31 @@ def test_the_first_item_of_a_key_stands_and_the_second_is_told(store: SessionSto
     assert [item.decision for item in store.inbox("s1")] == [HITLDecision.approve()]
 
 
+def test_items_posted_together_are_stored_all_or_none(store: SessionStore) -> None:
+    Play(store).begins()
+    items = [Posted(0, key, HITLDecision.approve()) for key in ("call_1", "call_2", "call_3")]
+    first = store.post("s1", items[1])
+    with pytest.raises(AlreadyDecided, match="'call_2'"):
+        store.post("s1", *items)
+    with pytest.raises(AlreadyDecided, match="'call_4'"):
+        store.post("s1", Posted(0, "call_4", HITLDecision.skip()), Posted(0, "call_4", HITLDecision.reject()))
+    assert [item.key for item in store.inbox("s1")] == ["call_2"]
+    last = store.post("s1", items[0], items[2])
+    assert last > first
+    assert [item.key for item in store.inbox("s1")] == ["call_2", "call_1", "call_3"]
+    assert store.inbox("s1")[-1].number == last
+
+
+def test_items_meant_for_another_version_of_the_session_are_not_stored(store: SessionStore) -> None:
+    play = Play(store)
+    play.begins()
+    with pytest.raises(Conflict):
+        store.post("s1", Posted(0, "call_1", HITLDecision.approve()), expected=play.version - 1)
+    assert store.inbox("s1") == ()
+    store.post("s1", Posted(0, "call_1", HITLDecision.approve()), expected=play.version)
+    assert [item.key for item in store.inbox("s1")] == ["call_1"]
+
+
 def test_nothing_can_be_posted_to_a_session_that_is_not_there(store: SessionStore) -> None:
     with pytest.raises(UnknownSession):
         store.post("s1", Posted(0, "call_1", HITLDecision.approve()))

@@ -99,10 +99,10 @@ class StoresAgree(RuleBasedStateMachine):
         if isinstance(self.both(lambda store: store.commit(name, expected, record)), int):
             self.rows[name] = [*kept, *messages]
 
-    @rule(name=names, key=ids)
-    def post(self, name: str, key: str) -> None:
-        item = Posted(0, key, HITLDecision.approve())
-        self.both(lambda store: store.post(name, item) > 0)
+    @rule(name=names, keys=st.lists(ids, min_size=1, max_size=3), expected=st.none() | st.integers(0, 4))
+    def post(self, name: str, keys: list[str], expected: int | None) -> None:
+        items = [Posted(0, key, HITLDecision.approve()) for key in keys]
+        self.both(lambda store: store.post(name, *items, expected=expected) > 0)
 
     @rule(name=names, owner=owners.filter(bool), seconds=st.sampled_from([1, 5]))
     def renew(self, name: str, owner: str, seconds: int) -> None:

@@ -6,7 +6,18 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from jackstay import HITL, HITLDecision, HITLInterceptor, PermissionRule, Waiting, cancel, tool
+from jackstay import (
+    HITL,
+    AgentSession,
+    HarnessEngine,
+    HITLDecision,
+    HITLInterceptor,
+    PermissionRule,
+    Waiting,
+    cancel,
+    tool,
+)
+from jackstay.core.approvals import HITLTask
 from jackstay.core.errors import AlreadyDecided, CallChanged, CallClosed, TooLate, UnknownCall
 from jackstay.core.events import HITLDecidedEvent, HITLPendingEvent
 from jackstay.core.phase import Phase
@@ -103,6 +114,75 @@ def test_row_3_answered_from_two_processes_at_once_one_wins_and_the_other_is_tol
     assert place.counted["d1"] == (1 if winner.is_approved else 0)
 
 
+def test_row_3_several_answers_at_once_are_stored_all_or_none_from_whichever_process(place: Place) -> None:
+    """Each process answers every call of the batch; the order in which it names them is its own."""
+    turn = reply(*(asks("deploy", f"d{number}") for number in range(8)))
+    ask(place.engine(turn, "Done."))
+
+    def act(kind: str, order: range) -> Callable[[], int]:
+        def decide() -> int:
+            decision = HITLDecision(kind, go_on=True)  # type: ignore[arg-type]  # one of three
+            try:
+                HITL.submit_all(place.session(), {f"d{n}": decision for n in order}, by=kind)
+            except AlreadyDecided as problem:
+                return (
+                    9
+                    if problem.others == 7 and "submitted with it (7 more) was not stored" in str(problem)
+                    else 1
+                )
+            return 0
+
+        return decide
+
+    there, back = range(8), range(7, -1, -1)
+    acts = [act("approve", there), act("reject", back), act("skip", there), act("approve", back)]
+    assert sorted(ended(child) for child in [fork(act) for act in acts]) == [0, 9, 9, 9]
+    said = place.session().decisions()
+    assert len(said) == 8
+    assert len({(decision.kind, decision.by) for decision in said.values()}) == 1
+    ask(place.engine(turn, "Done."), None)
+    assert len(place.counted) == (8 if said["d0"].is_approved else 0)
+
+
+def test_row_3_one_refused_answer_keeps_the_others_of_its_submission_out(place: Place) -> None:
+    ask(place.engine(FIVE, "Done."))
+    submit(place, "d2", HITLDecision.reject("no"))
+    both = {"d1": HITLDecision.approve(), "d2": HITLDecision.approve()}
+    with pytest.raises(AlreadyDecided, match=r"'d2' .* submitted with it \(1 more\) was not"):
+        HITL.submit_all(place.session(), both)
+    assert list(place.session().decisions()) == ["d2"]
+    assert list(place.waiting()) == ["d1"]
+
+
+class Overtaken(AgentSession):
+    """A session that somebody else does something to, right after it was looked at."""
+
+    def __init__(self, place: Place, meanwhile: Callable[[], object]) -> None:
+        super().__init__("s", place.store(), now=place.now)
+        self._meanwhile: list[Callable[[], object]] = [meanwhile]
+
+    def pending_tasks(self) -> tuple[HITLTask, ...]:
+        found = super().pending_tasks()
+        while self._meanwhile:
+            self._meanwhile.pop()()
+        return found
+
+
+def test_row_3_an_answer_overtaken_by_a_cancel_is_told_so_and_leaves_nothing_behind(place: Place) -> None:
+    ask(place.engine(ONE, "Done."))
+    session = Overtaken(place, lambda: cancel(place.session(), by="eve"))
+    with pytest.raises(CallClosed, match="cancelled by eve"):
+        HITL.submit(session, "d1", HITLDecision.approve())
+    assert place.store().inbox("s") == ()
+
+
+def test_row_3_an_answer_overtaken_by_a_resume_that_decides_nothing_is_stored(place: Place) -> None:
+    ask(place.engine(ONE, "Done."))
+    HITL.submit(Overtaken(place, lambda: ask(place.engine(ONE, "Done."), None)), "d1", HITLDecision.approve())
+    ask(place.engine(ONE, "Done."), None)
+    assert place.counted == {"d1": 1}
+
+
 def test_row_3_an_answer_after_cancel_changes_nothing_and_says_what_became_of_it(place: Place) -> None:
     ask(place.engine(ONE, "Done."))
     assert cancel(place.session(), by="ada") == "cancelled"
@@ -191,7 +271,19 @@ def other_directory(place: Place) -> dict[str, Any]:
 
 
 def other_rules(place: Place) -> dict[str, Any]:
-    return {"permission_rules": (PermissionRule.ask("put"),)}
+    return {"permission_rules": (PermissionRule.ask("look"),)}
+
+
+def other_priority(place: Place) -> dict[str, Any]:
+    return {"permission_rules": (PermissionRule.ask("put").priority(3),)}
+
+
+def other_default(place: Place) -> dict[str, Any]:
+    return {"permission_default": "workspace"}
+
+
+def other_discipline(place: Place) -> dict[str, Any]:
+    return {"discipline": "observe"}
 
 
 @pytest.mark.parametrize(
@@ -200,15 +292,18 @@ def other_rules(place: Place) -> dict[str, Any]:
         (other_schema, "the tool's schema"),
         (other_directory, "the working directory"),
         (other_rules, "the permission rules"),
+        (other_priority, "the permission rules"),
+        (other_default, "the permission rules"),
+        (other_discipline, "the permission rules"),
     ],
 )
 def test_row_4_what_changed_since_it_was_approved_is_asked_again_and_named(
     place: Place, change: Callable[[Place], dict[str, Any]], what: str
 ) -> None:
-    ask(place.engine(ONE, "Done."))
+    ask(place.engine(ONE, "Done.", permission_rules=(PermissionRule.ask("put"),)))
     shown = place.waiting()["d1"]
     HITL.submit(place.session(), shown, HITLDecision.approve())
-    settings = change(place)
+    settings = {"permission_rules": (PermissionRule.ask("put"),), **change(place)}
     events = ask(place.engine(ONE, "Done.", **settings), None)
     assert order(events) == ["run_start", "hitl_pending", "run_end"]
     assert place.waiting()["d1"].comment == f"{shown.comment} (asked again: {what} changed since)"
@@ -218,6 +313,63 @@ def test_row_4_what_changed_since_it_was_approved_is_asked_again_and_named(
     HITL.submit(place.session(), place.waiting()["d1"], HITLDecision.approve())
     ask(place.engine(ONE, "Done.", **settings), None)
     assert place.counted == {"d1": 1}
+
+
+def meanwhile(place: Place, turn: Any, act: Callable[[HarnessEngine], object]) -> HarnessEngine:
+    """An engine in which something happens while `put` runs."""
+    look, _, deploy = place.tools()
+
+    @tool(effects={"writes"})
+    async def put(name: str) -> str:
+        """Write."""
+        place.count(name)
+        act(engine)
+        return f"put {name}"
+
+    engine = place.engine(turn, "Done.", tools=(look, put, deploy, "hitl"))
+    return engine
+
+
+def test_row_4_what_changes_while_the_batch_runs_is_asked_again_before_the_call_begins(place: Place) -> None:
+    """The approval was taken in by then; the first call of the batch has run."""
+    turn = reply(asks("put", "p1"), asks("deploy", "d1"), asks("look", "l1"))
+    (place.folder / "elsewhere").mkdir()
+    ask(place.engine(turn, "Done."))
+    shown = place.waiting()["d1"]
+    HITL.submit(place.session(), shown, HITLDecision.approve())
+    engine = meanwhile(place, turn, lambda engine: engine.set(workspace=str(place.folder / "elsewhere")))
+    assert order(ask(engine, None))[-3:] == ["action_end", "hitl_pending", "run_end"]
+    assert place.counted == {"p1": 1}
+    assert (
+        place.waiting()["d1"].comment == f"{shown.comment} (asked again: the working directory changed since)"
+    )
+    HITL.submit(place.session(), place.waiting()["d1"], HITLDecision.approve())
+    ask(engine, None)
+    assert place.counted == {"p1": 1, "d1": 1, "l1": 1}
+    check_bodies(place.state)
+
+
+def test_an_approval_does_not_beat_a_deny_that_comes_while_the_batch_runs(place: Place) -> None:
+    turn = reply(asks("put", "p1"), asks("deploy", "d1"), asks("look", "l1"))
+    ask(place.engine(turn, "Done."))
+    HITL.submit(place.session(), "d1", HITLDecision.approve())
+    ask(meanwhile(place, turn, lambda engine: engine.add_permission_rule(PermissionRule.deny("deploy"))), None)
+    assert place.results()["d1"].text.startswith("Not run, denied by policy: ")
+    assert place.counted == {"p1": 1, "l1": 1}
+
+
+@pytest.mark.parametrize("part", range(len(texts.CHANGES)))
+def test_row_4_a_decision_about_something_else_than_what_waits_is_refused_and_says_what(
+    place: Place, part: int
+) -> None:
+    ask(place.engine(ONE, "Done."))
+    task = place.waiting()["d1"]
+    marks = task.digest.replace("@", ".").split(".")
+    marks[part] = "0" * 20
+    seen = replace(task, digest=f"{'.'.join(marks[:4])}@{marks[4]}")
+    with pytest.raises(CallChanged, match=f"{texts.CHANGES[part]} changed since"):
+        HITL.submit(place.session(), seen, HITLDecision.approve())
+    assert list(place.waiting()) == ["d1"]
 
 
 def test_row_4_an_approval_in_another_phase_is_void(place: Place) -> None:

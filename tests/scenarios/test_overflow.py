@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from jackstay import HarnessEngine, MemoryStore, tool
+from jackstay import AgentBuilder, HarnessEngine, Interceptor, MemoryStore, ReActTrace, tool
+from jackstay.core.errors import ErrorInfo
 from jackstay.core.events import Event, ReasonEndEvent, ReasonStartEvent, RunEndEvent, WarningEvent, kinds
 from jackstay.core.messages import Usage
 from jackstay.engine.compaction.summary import CLOSING, OPENING
@@ -254,6 +256,75 @@ def test_a_request_that_cannot_be_made_smaller_fails_with_the_models_words(serve
     assert len(site.refused) <= 1 + 3
     again, state = play(model)
     assert again[-1].outcome == "failed"
+
+
+# -- the moment of interceptors ----------------------------------------------------------------------------
+
+
+class Watch(Interceptor):
+    """Notes each retry, and marks the request that follows."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[str, int, int, int]] = []
+        self.begun = 0
+
+    def on_reason_start(self, trace: ReActTrace, request: ModelRequest) -> None:
+        self.begun += 1
+
+    async def on_reason_retry(
+        self, trace: ReActTrace, error: ErrorInfo, attempt: int, request: ModelRequest
+    ) -> ModelRequest:
+        self.heard.append((error.kind, attempt, trace.turn, len(request.transcript)))
+        assert len(trace.messages) == len(request.transcript)
+        return replace(request, system=f"{request.system}\n{error.message} (attempt {attempt})")
+
+
+def watched(model: Any, watch: Watch, **more: Any) -> list[Event]:
+    def extension(engine: HarnessEngine, agent_name: str, builder: AgentBuilder) -> None:
+        builder.default_interceptor_add(watch)
+
+    return read_all(engine(model, filler=2_400, extensions=(extension,), **more))
+
+
+def test_an_interceptor_sees_each_retry_after_an_overflow_and_may_change_the_shortened_request(serve) -> None:
+    site, model = serve(believed=64_000, calls=120, window=16_000)
+    watch = Watch()
+    events = watched(model, watch)
+    assert events[-1].outcome == "answered"
+    refused = [body for body in site.refused if "tools" in body]
+    assert len(watch.heard) == len(refused) >= 1
+    assert all(kind == "overflow" for kind, *_ in watch.heard)
+    assert watch.heard[0][1] == 1
+    marked = [
+        body for body in site.work if "(attempt " in json.dumps([body.get("system"), body["messages"][0]])
+    ]
+    assert len(marked) == len({turn for _, _, turn, _ in watch.heard})
+    assert watch.begun == 121 + len(watch.heard)
+
+
+def test_attempts_of_a_turn_are_counted_and_begin_anew_in_the_next() -> None:
+    left = {20: 2, 40: 1}
+
+    def before(number: int, request: ModelRequest) -> None:
+        if left.get(number):
+            left[number] -= 1
+            raise overflow()
+
+    watch = Watch()
+    watched(Worker(60, before=before), watch, compression_interceptor=compression(1_000))
+    assert [(attempt, turn) for _, attempt, turn, _ in watch.heard] == [(1, 21), (2, 21), (1, 41)]
+    sizes = [size for *_, size in watch.heard]
+    assert sizes[0] >= sizes[1]
+
+
+def test_an_interceptor_sees_also_the_retry_after_a_silent_cut(serve) -> None:
+    site, model = serve(believed=8_000, calls=30, window=8_000)
+    site.cuts = True
+    watch = Watch()
+    events = watched(model, watch, compression_threshold=(1_000, 1.0))
+    warned = [event for event in events if isinstance(event, WarningEvent)]
+    assert len(watch.heard) == len(warned) >= 1
+    assert {kind for kind, *_ in watch.heard} == {"overflow"}
 
 
 # -- what goes with the request again ----------------------------------------------------------------------

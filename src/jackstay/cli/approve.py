@@ -13,10 +13,10 @@ from jackstay.cli.plain import command_line
 from jackstay.cli.stored import open_store, stored_state
 from jackstay.cli.switches import calls_argument, home_option, json_option, session_argument
 from jackstay.core.approvals import HITLDecision, HITLTask
-from jackstay.core.errors import AlreadyDecided, JackstayError, UnknownCall
+from jackstay.core.errors import JackstayError
 from jackstay.core.wire import encode
 from jackstay.runtime.commands import approve_plan, person, plan_waits
-from jackstay.runtime.hitl import HITL
+from jackstay.runtime.hitl import HITL, why_not
 from jackstay.runtime.session import AgentSession
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -180,9 +180,7 @@ _DONE = {"approve": "approved", "reject": "rejected", "skip": "skipped"}
 def _find(session: AgentSession, waiting: dict[str, HITLTask], call_id: str) -> HITLTask:
     if call_id in waiting:
         return waiting[call_id]
-    if call_id in session.decisions():
-        raise AlreadyDecided(session.session_id, call_id)
-    raise UnknownCall(session.session_id, call_id, tuple(waiting))
+    raise why_not(session, call_id, tuple(waiting))
 
 
 def _nothing_chosen(session: AgentSession, waiting: dict[str, HITLTask]) -> Exception:

@@ -5,12 +5,11 @@ import time
 
 import click
 
-from jackstay.cli.ages import AGE
+from jackstay.cli.ages import AGE, clock
 from jackstay.cli.completing import complete_session
 from jackstay.cli.plain import clip, safe, shown
 from jackstay.cli.screen import Paint
 from jackstay.cli.switches import SESSION, home_option, json_option
-from jackstay.cli.transcript import clock
 from jackstay.config.paths import home as home_path
 from jackstay.core.wire import decode_json, encode
 from jackstay.ward.audit import Audit, AuditRecord, Summary, summed

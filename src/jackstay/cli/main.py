@@ -18,6 +18,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "approve": ("jackstay.cli.approve:approve", "Let waiting calls run, or approve a plan."),
     "reject": ("jackstay.cli.approve:reject", "Turn waiting calls down."),
     "skip": ("jackstay.cli.approve:skip", "Go on without running waiting calls."),
+    "cancel": ("jackstay.cli.cancel:cancel", "End a run for good, wherever it runs."),
     "sessions": ("jackstay.cli.sessions:sessions", "List, show, export or delete what is stored."),
     "phase": ("jackstay.cli.phase:phase", "Show or override the phase of a session."),
     "audit": ("jackstay.cli.audit:audit", "Show which gates closed, when and on what."),

@@ -93,7 +93,15 @@ def _lines(state: RunState, posted: tuple[Posted, ...]) -> list[str]:
 
 def _said(item: Posted) -> str:
     data = item.data or {}
-    what = f"phase {data.get('phase')}" if item.command == "force_phase" else "the plan is approved"
+    match item.command:
+        case "force_phase":
+            what = f"phase {data.get('phase')}"
+        case "approve_plan":
+            what = "the plan is approved"
+        case "cancel":
+            what = "its run is cancelled"
+        case _:
+            what = str(item.command)
     reason = data.get("reason") or data.get("comment")
     return safe(f"{what} by {data.get('by', 'somebody')}{f': {reason}' if reason else ''}")
 

@@ -2,15 +2,17 @@
 
 import sys
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 from uuid import uuid4
 
 import click
 
+from jackstay.cli.ages import SPAN
 from jackstay.cli.completing import complete_session
 from jackstay.cli.setup import DEFAULT_TOOLS, Flags, set_up
 from jackstay.cli.stored import open_store, stored_state
 from jackstay.cli.switches import SESSION, home_option, json_option, session_argument
+from jackstay.core.approvals import OnDeadline
 from jackstay.core.state import RunState
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -39,6 +41,17 @@ def run_options(command: F) -> F:
             click.option("--deny", multiple=True, metavar="RULE", help=f"Never run calls: {_RULE}"),
             click.option(
                 "--max-turns", type=click.IntRange(min=1), metavar="N", help="How often the model may be asked."
+            ),
+            click.option(
+                "--approval-deadline",
+                type=SPAN,
+                metavar="AGE",
+                help="How long a call may wait for a person: 30m, 2h, 7d (default: as long as it takes).",
+            ),
+            click.option(
+                "--on-deadline",
+                type=click.Choice(get_args(OnDeadline)),
+                help="What then: the call is denied (the default), waits on, or is put to somebody else.",
             ),
             home_option,
             json_option,
@@ -74,6 +87,7 @@ def run(prompt: str | None, session: str | None, as_json: bool, **said: Any) -> 
       jackstay run "find out why the tests fail and mend it"
       jackstay run --session s-4f1c "go on, but keep the old name"
       jackstay run --no-hitl --allow 'bash(pytest *)' --json - < task.txt
+      jackstay run --approval-deadline 2h "release it once somebody agrees"
 
     \b
     Exit codes: 0 answered, 1 failed, 2 usage or configuration, 3 waiting for

@@ -8,13 +8,13 @@ from typing import Any
 import click
 import msgspec
 
-from jackstay.cli.ages import AGE
+from jackstay.cli.ages import AGE, clock
 from jackstay.cli.main import FAILED
 from jackstay.cli.plain import clip, safe
 from jackstay.cli.screen import Paint
 from jackstay.cli.stored import open_store
 from jackstay.cli.switches import home_option, json_option, session_argument
-from jackstay.cli.transcript import clock, transcript_lines
+from jackstay.cli.transcript import transcript_lines
 from jackstay.core.errors import JackstayError, SessionBusy, UnknownSession
 from jackstay.core.phase import Phase
 from jackstay.core.wire import encode

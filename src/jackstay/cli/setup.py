@@ -10,6 +10,7 @@ import msgspec
 from jackstay.config.load import load
 from jackstay.config.model import Config, ModelSettings
 from jackstay.config.paths import home as home_path
+from jackstay.core.approvals import OnDeadline, Waiting
 from jackstay.core.errors import ConfigError
 from jackstay.core.messages import JsonObject
 from jackstay.core.phase import Mode
@@ -23,8 +24,9 @@ from jackstay.runtime.engine import HarnessEngine
 
 DEFAULT_TOOLS = ("read", "write", "edit", "ls", "grep", "glob", "bash", "todo", "webfetch")
 BUILT_IN = Config(
-    tools=DEFAULT_TOOLS, hitl=True, discipline="strict", max_turns=20, permission_default="workspace"
-)
+    tools=DEFAULT_TOOLS, hitl=True, discipline="strict", max_turns=20, permission_default="workspace",
+    on_deadline="deny",
+)  # fmt: skip
 FLAG = "command line"  # the origin of rules given as flags: they go with the run, those of files do not
 AGENTS = ("main",)
 
@@ -42,6 +44,8 @@ class Flags(msgspec.Struct, frozen=True, kw_only=True):
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     max_turns: int | None = None
+    approval_deadline: float | None = None
+    on_deadline: OnDeadline | None = None
 
 
 class Setup(msgspec.Struct, frozen=True):
@@ -100,7 +104,11 @@ def _remembered(settings: JsonObject) -> Config:
         settings.get("permission_rules", []), tuple[PermissionRule, ...]
     )
     known = {name: settings[name] for name in _KEPT if settings.get(name) is not None}
-    config: Config = convert({**known, "hitl": settings.get("hitl_enabled")}, Config)
+    waiting: Waiting = convert(settings.get("hitl_waiting", {}), Waiting)
+    known |= {"hitl": settings.get("hitl_enabled"), "approval_deadline": waiting.deadline_s}
+    if waiting.deadline_s is not None:
+        known |= {"on_deadline": waiting.action, "escalate_to": waiting.escalate_to or None}
+    config: Config = convert(known, Config)
     return msgspec.structs.replace(config, rules=tuple(rule for rule in rules if rule.origin == FLAG))
 
 
@@ -118,7 +126,8 @@ def _said(flags: Flags) -> Config:
         tools = tuple(name.strip() for name in flags.tools.split(",") if name.strip())
     return Config(
         model=_lasting(flags.model), tools=tools, hitl=flags.hitl, discipline=flags.discipline,
-        max_turns=flags.max_turns, rules=tuple(rules),
+        max_turns=flags.max_turns, rules=tuple(rules), approval_deadline=flags.approval_deadline,
+        on_deadline=flags.on_deadline,
     )  # fmt: skip
 
 
@@ -131,6 +140,9 @@ def _engine_settings(config: Config, home: Path, workspace: Path) -> dict[str, A
         "model": choose_model(config, os.environ),
         "tools": (*tools, "hitl") if hitl else tools,
         "hitl_enabled": hitl,
+        "hitl_waiting": Waiting(
+            config.approval_deadline, config.on_deadline or "deny", config.escalate_to or ""
+        ),
         "disallowed_tools": tuple(dict.fromkeys(config.disallowed_tools)),
         "permission_rules": config.rules,
         # The discipline is stored with the run; what it adds to the engine belongs here.

@@ -1,8 +1,8 @@
 """How does a stored session read, from the first prompt to where it stands now?"""
 
-import time
 from collections.abc import Iterable, Iterator
 
+from jackstay.cli.ages import clock
 from jackstay.cli.plain import args_text, safe, shown
 from jackstay.cli.screen import gate_text
 from jackstay.cli.waiting import task_lines
@@ -99,8 +99,3 @@ def _rest(event: ev.Event) -> Iterator[str]:
 
 
 _SAID = {"approve": "approved", "reject": "rejected", "skip": "skipped"}
-
-
-def clock(at: float) -> str:
-    """Seconds since 1970 as local date and time."""
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))

@@ -4,11 +4,15 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from jackstay.cli.ages import clock
 from jackstay.cli.plain import command_line, shown
-from jackstay.core.approvals import HITLTask
+from jackstay.core.approvals import HITLTask, OnDeadline
 from jackstay.core.messages import JsonObject
 from jackstay.core.wire import decode_json, encode
 
+_THEN: dict[OnDeadline, str] = {
+    "keep": "it waits on", "escalate": "it is put to somebody else", "deny": "it is denied, at the next resume",
+}  # fmt: skip
 _INDENT = 40  # blanks in front of a line that are taken as they are
 
 
@@ -18,6 +22,10 @@ def task_lines(task: HITLTask) -> list[str]:
     for name, value in task.args.items():
         lines += _argument(name, value)
     lines.append(f"  why: {shown(task.comment)}")
+    if task.deadline is not None:
+        lines.append(f"  until: {clock(task.deadline)}, then {_THEN[task.on_deadline]}")
+    if task.escalated_to:
+        lines.append(f"  put to: {shown(task.escalated_to)}")
     if task.always_rule is not None:
         lines.append(f"  always would add: {shown(task.always_rule)}")
     return lines

@@ -1,11 +1,12 @@
 """What can be configured, which values are right, and which of two layers wins?"""
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import msgspec
 from msgspec.structs import replace
 
+from jackstay.core.approvals import OnDeadline
 from jackstay.core.phase import Mode
 from jackstay.core.rules import PermissionRule
 from jackstay.core.state import PermissionDefault
@@ -42,6 +43,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     max_tokens: int | None = None
     max_cost: float | None = None
     max_seconds: float | None = None
+    approval_deadline: float | None = None
+    on_deadline: OnDeadline | None = None
+    escalate_to: str | None = None
     permission_default: PermissionDefault | None = None
     language: str | None = None
     loop_rungs: tuple[str, ...] | None = None
@@ -122,6 +126,9 @@ KEYS: Mapping[str, Key] = {
     "max_tokens": WHOLE,
     "max_cost": AMOUNT,
     "max_seconds": AMOUNT,
+    "approval_deadline": AMOUNT,
+    "on_deadline": _one_of(*get_args(OnDeadline)),
+    "escalate_to": TEXT,
     "permission_default": _one_of("seed", "workspace"),
     "language": TEXT,
     "loop_rungs": Key(_are_rungs, "a list of " + ", ".join(f'"{rung}"' for rung in RUNGS)),

@@ -9,6 +9,7 @@ from jackstay.config.model import Config
 
 _STRICTNESS = ("off", "observe", "guided", "strict")
 _DEFAULTS = ("seed", "workspace")
+_ON_DEADLINE = ("keep", "escalate", "deny")
 
 Widens = Callable[[Any, Any], bool]  # (what holds, what the project wants): is that more than now?
 
@@ -51,6 +52,9 @@ _WIDENS: dict[str, Widens] = {
     "max_tokens": _higher,
     "max_cost": _higher,
     "max_seconds": _higher,
+    "approval_deadline": _higher,
+    "on_deadline": _laxer(_ON_DEADLINE),
+    "escalate_to": _always,  # who is asked is the user's to say
     "permission_default": _laxer(_DEFAULTS),
     "language": _never,
     "loop_rungs": _fewer_rungs,

@@ -124,13 +124,14 @@ class TooLate(JackstayError):
 
 
 class AlreadyDecided(JackstayError):
-    """The first decision about a call stands."""
+    """The first decision about a call stands. `others` counts those submitted with this one, and not stored."""
 
-    def __init__(self, session_id: str, call_id: str) -> None:
-        self.session_id, self.call_id = session_id, call_id
+    def __init__(self, session_id: str, call_id: str, *, others: int = 0) -> None:
+        self.session_id, self.call_id, self.others = session_id, call_id, others
+        unstored = f"; what was submitted with it ({others} more) was not stored: decide about what still waits"
         super().__init__(
             f"call {call_id!r} of session {session_id!r} has been decided already and the first "
-            "decision stands: resume the session to have it carried out"
+            f"decision stands{unstored if others else ': resume the session to have it carried out'}"
         )
 
 

@@ -101,6 +101,16 @@ def due(task: HITLTask, waiting: Waiting) -> HITLTask:
     return replace(task, deadline=deadline, on_deadline=waiting.action, escalate_to=to)
 
 
+def ask_again(draft: Draft, item: BatchCall, facts: CallFacts, what: str, bounds: RunBounds) -> BatchCall:
+    """The call waits once more: what was approved is not what would run now."""
+    task = item.task
+    if task is None:
+        return item
+    comment = texts.asked_again(task.comment, what)
+    task = replace(task, comment=comment, digest=facts.digest, asked_at=draft.at)
+    return replace(item, facts=facts, task=due(task, bounds.waiting), decision=None, announced=False)
+
+
 # -- suspending --------------------------------------------------------------------------------------------
 
 
@@ -312,7 +322,7 @@ def judged(draft: Draft, calls: tuple[ToolCall, ...], facts: tuple[CallFacts, ..
         return False
     before, now = items[index], judge(draft, calls[0], facts[0], bounds)
     if now.task is not None and before.decision is not None and before.decision.is_approved:
-        now = replace(now, task=before.task, decision=before.decision, announced=before.announced)
+        now = _as_approved(draft, before, facts[0], bounds)
     items[index] = now
     batch = replace(batch, calls=tuple(items))
     if batch.waiting:
@@ -320,6 +330,15 @@ def judged(draft: Draft, calls: tuple[ToolCall, ...], facts: tuple[CallFacts, ..
         suspend(draft, replace(batch, started=False))
         return False
     return advance(draft, batch, bounds, fresh=index)
+
+
+def _as_approved(draft: Draft, item: BatchCall, facts: CallFacts, bounds: RunBounds) -> BatchCall:
+    """The call under the approval it has, unless it has become another one while the batch ran."""
+    shown = item.task.digest if item.task is not None else ""
+    what = texts.changed(shown, digest_in(draft, facts.digest), among=texts.WHAT_RUNS)
+    if what:
+        return ask_again(draft, item, facts, what, bounds)
+    return replace(item, facts=facts)
 
 
 # -- ending early ------------------------------------------------------------------------------------------

@@ -104,10 +104,16 @@ class Interceptor:
         """The run starts, or goes on after a suspension. Returns nothing."""
 
     def on_reason_start(self, trace: ReActTrace, request: ModelRequest) -> Any:
-        """The model is about to be asked. May return another ModelRequest."""
+        """The model is about to be asked. May return another ModelRequest.
+
+        Once a turn, and again for each request that was shortened because the one before was too long.
+        """
 
     def on_reason_retry(self, trace: ReActTrace, error: ErrorInfo, attempt: int, request: ModelRequest) -> Any:
-        """Attempt `attempt` (from 1) failed and another follows. May return another ModelRequest."""
+        """Attempt `attempt` (from 1) failed and another follows. May return another ModelRequest.
+
+        After an `error` of kind `overflow` the request is already the shortened one.
+        """
 
     def on_reason_end(self, trace: ReActTrace, reply: Reply) -> Any:
         """The model has answered. May return another Reply."""

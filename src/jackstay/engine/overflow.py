@@ -35,7 +35,8 @@ LOOK_ALIKES: tuple[str, ...] = (
     r"(?:failed|unable|could not|cannot|can't) (?:to )?(?:load|read|parse|open|find)\b.{0,60}"
     r"(?:context window|context length|context size|n_ctx|settings|config)",
     r"maximum allowed number of output tokens",
-    r"(?<!\+ `)max_(?:completion_|output_|new_)?tokens.{0,40}(?:must be|should be|at most|supports at most)",
+    r"(?<!\+ `)max_(?:completion_|output_|new_)?tokens.{0,40}(?:must be|should be|at most|supports at most)"
+    r"(?!.{0,20} got -\d)",
     r"range of max_(?:output_|completion_)?tokens",
     r"maxoutputtokens",
     r"invalid max_tokens",
@@ -59,6 +60,8 @@ OVERFLOW_TEXTS: tuple[tuple[str, str], ...] = (
     ("gemini", r"exceeds the maximum number of (?:input )?tokens"),
     ("mistral", r"too large for model"),
     ("vllm", r"exceeds? (?:the )?max_model_len"),
+    ("vllm", r"too long to fit into the model"),
+    ("vllm", r"max_tokens must be at least 1, got -\d"),  # what the input has left of the window
     ("vllm", r"longer than the (?:model'?s? )?(?:maximum|context|max)[ _](?:model|context|length)"),
     ("sglang", r"input length.{0,30}exceeds the maximum allowed length"),
     ("llama.cpp", r"exceeds? the available context"),
@@ -92,6 +95,7 @@ LIMITS: tuple[str, ...] = (
     rf"(?:available |slot )?context (?:size|window|length|limit) ?(?:of |is |\()?{_NUMBER}",
     rf"maximum allowed length ?\(?{_NUMBER}",
     rf"max_model_len ?(?:of |is |=|\()? ?{_NUMBER}",
+    rf"maximum model length of {_NUMBER}",
     rf"configured limit of {_NUMBER}",
     rf"model token limit:? {_NUMBER}",
     rf"exceeds the limit of {_NUMBER}",

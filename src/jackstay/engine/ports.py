@@ -215,10 +215,11 @@ class SessionStore(Protocol):
         """Prolong a lease between commits; False when somebody else holds it by now."""
         ...
 
-    def post(self, session_id: str, item: Posted) -> int:
-        """Put an item into the inbox, needing neither lease nor version; returns its number.
+    def post(self, session_id: str, *items: Posted, expected: int | None = None) -> int:
+        """Put items into the inbox, all of them or none, without a lease; returns the number of the last.
 
-        Raises UnknownSession, and AlreadyDecided when an item of this key waits already.
+        Raises UnknownSession, AlreadyDecided when an item of the same key waits already, and Conflict when
+        `expected` is given and the session is at another version.
         """
         ...
 

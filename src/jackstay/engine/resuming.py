@@ -171,23 +171,8 @@ def _under_decision(
     shown = said.digest or task.digest
     what = texts.changed(shown, fact.digest, amended=said.new_args is not None) if shown else ""
     if what and now.task is not None:
-        return _ask_again(draft, item, fact, what, bounds)
+        return acting.ask_again(draft, item, fact, what, bounds)
     return replace(now, task=task, decision=said, announced=item.announced)
-
-
-def _ask_again(draft: Draft, item: BatchCall, fact: CallFacts, what: str, bounds: RunBounds) -> BatchCall:
-    task = item.task
-    if task is None:
-        return item
-    comment = texts.asked_again(task.comment, what)
-    task = replace(task, comment=comment, digest=fact.digest, asked_at=draft.at)
-    return replace(
-        item,
-        facts=fact,
-        task=acting.due(task, bounds.waiting),
-        decision=None,
-        announced=False,
-    )
 
 
 def _carry_on(draft: Draft, batch: Batch, bounds: RunBounds) -> None:

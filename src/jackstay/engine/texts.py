@@ -16,6 +16,7 @@ EXPIRED = (
     "and ask again or go on without."
 )
 CHANGES = ("its arguments", "the tool's schema", "the working directory", "the permission rules", "the phase")
+WHAT_RUNS = CHANGES[1:3]  # that may become another thing under an approved call; its arguments are its own
 REJECTED_RUN = "A person rejected the call, and the run ended there."
 STANDS_FOR_SECRET = (
     "Not run: the arguments hold a [redacted:…] mark. It stands for a secret that was taken out of what you "
@@ -30,6 +31,7 @@ RETHINK = (
     "the way right, what is still missing? Finish what matters most, or ask the user."
 )
 LOOK = "Look at what it would have changed before you go on."
+CUT = "the model read only as much of the request as fills its window"
 MAY_HAVE_RUN = (
     "The harness was stopped while this call was running: it may have run wholly, partly or not at all. "
     f"It was not repeated. {LOOK}"
@@ -109,13 +111,13 @@ def not_run(why: str) -> str:
     return f"Not run: {why}."
 
 
-def changed(before: str, now: str, *, amended: bool = False) -> str:
-    """In what the digests differ, "" where in nothing; `amended` arguments are meant to."""
+def changed(before: str, now: str, *, amended: bool = False, among: tuple[str, ...] = CHANGES) -> str:
+    """In what of these the digests differ, "" where in nothing; `amended` arguments are meant to."""
     old, new = before.replace("@", ".").split("."), now.replace("@", ".").split(".")
     if len(old) != len(CHANGES) or len(new) != len(CHANGES):
         return "" if before == now or amended else "what was approved"
     pairs = list(zip(CHANGES, old, new, strict=True))[1 if amended else 0 :]
-    return " and ".join(name for name, was, is_now in pairs if was != is_now)
+    return " and ".join(name for name, was, is_now in pairs if was != is_now and name in among)
 
 
 def asked_again(comment: str, what: str) -> str:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from jackstay.core.facts import CallFacts
 from jackstay.core.messages import ToolCall
 from jackstay.core.rules import PermissionRule
-from jackstay.core.state import Bounds, RunState
+from jackstay.core.state import RunState
 from jackstay.core.tools import ToolSpec
 from jackstay.core.wire import canonical
 from jackstay.engine.bounds import RunBounds
@@ -138,10 +138,11 @@ def _nearest(name: str, names: Iterable[str]) -> str | None:
     return found[0] if found else None
 
 
-def digest_of(call: ToolCall, spec: ToolSpec, state: RunState, bounds: Bounds) -> str:
+def digest_of(call: ToolCall, spec: ToolSpec, state: RunState, bounds: RunBounds) -> str:
     """What a decision is bound to, beside the phase: call, schema, directory and rules, a mark for each."""
     from hashlib import sha256
 
-    rules = [rule.text for rule in (*bounds.rules, *state.policy.rules)]
-    bound = ((call.tool, call.args), spec.parameters, bounds.workspace, rules)
+    rules = [(rule.text, rule.rank, rule.literal) for rule in (*bounds.rules, *state.policy.rules)]
+    policy = (rules, bounds.permission_default, bounds.discipline)
+    bound = ((call.tool, call.args), spec.parameters, bounds.workspace, policy)
     return ".".join(sha256(canonical(part)).hexdigest()[:MARK] for part in bound)

@@ -15,7 +15,9 @@ from jackstay.runtime.commands import person
 from jackstay.runtime.session import AgentSession
 
 WATCH_S = 1.0
-_KEY = "command/cancel"  # no call id holds such a character
+_KEY = (
+    "command/cancel/"  # and the run's id: an order that came too late keeps none out that is meant for the next
+)
 CancelAnswer = Literal["cancelled", "ordered", "over"]
 log = logging.getLogger("jackstay")
 
@@ -99,9 +101,10 @@ def cancel(session: AgentSession, *, by: str | None = None) -> CancelAnswer:
 
 
 def _order(session: AgentSession, stored: Stored, by: str) -> CancelAnswer:
-    data = {"by": by, "run_id": stored.state.run_id}
+    run_id = stored.state.run_id
+    item = Posted(0, f"{_KEY}{run_id}", command=CANCEL, data={"by": by, "run_id": run_id})
     with contextlib.suppress(AlreadyDecided):  # the same order waits already
-        session.store.post(session.session_id, Posted(0, _KEY, command=CANCEL, data=data))
+        session.store.post(session.session_id, item)
     return "ordered"
 
 

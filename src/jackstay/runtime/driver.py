@@ -26,6 +26,7 @@ from jackstay.core.messages import NO_USAGE, Message, ToolCall, Usage, note, use
 from jackstay.core.phase import Phase
 from jackstay.core.state import RunState
 from jackstay.core.transcript import Transcript
+from jackstay.engine import texts
 from jackstay.engine.context import shorter
 from jackstay.engine.draft import Step
 from jackstay.engine.interceptors import Hook, ReActTrace
@@ -93,6 +94,7 @@ class Driver:
         self._drained: Sequence[int] = ()
         self._artifacts: list[Artifact] = []
         self._look: str | None = None
+        self._overflow: ErrorInfo | None = None  # how the model refused this turn's request as too long
         self._yielded = time.monotonic()
         self._limit = TimeLimit()
         self._running: dict[str, Running] = {}
@@ -255,6 +257,7 @@ class Driver:
             facts = tuple([await self._facts(agent, call) for call in calls])
         except ModelError as failure:
             error = replace(failure.info, message=redact(failure.info.message))  # servers repeat keys
+            self._overflow = error if error.kind == "overflow" else None
             return CallFailed(self._host.now(), error, time.monotonic() - began)
         except InterceptorFailed as failure:
             return CallFailed(self._host.now(), ErrorInfo("internal", str(failure)), time.monotonic() - began)
@@ -263,6 +266,10 @@ class Driver:
     async def _reply(self, agent: Agent, effect: CallModel) -> Reply:
         request = _request(agent, self.state, effect)
         request = await self._through(agent, "on_reason_start", request)
+        if self.state.overflows:  # a shortened one: the same turn is tried again
+            error = self._overflow or ErrorInfo("overflow", texts.CUT)
+            request = await self._retried(agent, error, self.state.overflows, request)
+        self._overflow = None
         tell, limit_s = self._teller(), self._host.model_timeout_s
         try:
             return await self._once(agent.model, request, tell, limit_s)
@@ -276,12 +283,19 @@ class Driver:
             nonlocal request
             error = replace(error, message=redact(error.message))
             await self._feed(Retried(self._host.now(), error, number))
-            for name, hook in agent.chain.hooks["on_reason_retry"]:
-                trace = ReActTrace(self.state, agent.bounds)
-                answer = await ask_hook(name, "on_reason_retry", hook, trace, error, number - 1, request)
-                request = request if answer is None else answer
+            request = await self._retried(agent, error, number - 1, request)
 
         return await again(attempt, first, attempts=self._host.model_retries, before_retry=before_retry)
+
+    async def _retried(
+        self, agent: Agent, error: ErrorInfo, attempt: int, request: ModelRequest
+    ) -> ModelRequest:
+        """The request of the next attempt, once interceptors have seen how the last one failed."""
+        for name, hook in agent.chain.hooks["on_reason_retry"]:
+            trace = ReActTrace(self.state, agent.bounds)
+            answer = await ask_hook(name, "on_reason_retry", hook, trace, error, attempt, request)
+            request = request if answer is None else answer
+        return request
 
     async def _once(self, model: Model, request: ModelRequest, tell: Tell, limit_s: float) -> Reply:
         """One attempt. Raises ModelError for whatever an adapter may do."""

@@ -262,6 +262,7 @@ class HarnessEngine:
             "disallowed_tools": list(made.disallowed_tools),
             "workspace": made.workspace,
             "hitl_enabled": made.hitl_enabled,
+            "hitl_waiting": decode_json(encode(made.hitl_waiting)),
             "discipline": made.discipline,
             "max_turns": made.max_turns,
             "max_tokens": made.max_tokens,

@@ -5,7 +5,16 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from jackstay.core.approvals import HITLDecision, HITLTask
-from jackstay.core.errors import AlreadyDecided, AmbiguousTool, CallChanged, CallClosed, TooLate, UnknownCall
+from jackstay.core.errors import (
+    AlreadyDecided,
+    AmbiguousTool,
+    CallChanged,
+    CallClosed,
+    Conflict,
+    JackstayError,
+    TooLate,
+    UnknownCall,
+)
 from jackstay.core.messages import JsonObject, ToolResult
 from jackstay.engine import texts
 from jackstay.engine.ports import Posted
@@ -76,15 +85,22 @@ class HITL:
     def submit_all(
         session: AgentSession, decisions: Mapping[str, HITLDecision], *, by: str | None = None
     ) -> None:
-        """Answer several waiting calls by call_id. Nothing is stored when one of the answers is refused."""
-        waiting = {task.call_id: task for task in session.pending_tasks()}
-        author, now = by or person(), session.now()
-        for call_id, decision in decisions.items():
-            _check(session, waiting, call_id, decision, now)
-        for call_id, decision in decisions.items():
-            shown = decision.digest or waiting[call_id].digest
-            signed = replace(decision, by=decision.by or author, at=now, digest=shown)
-            session.store.post(session.session_id, Posted(0, call_id, signed))
+        """Answer several waiting calls by call_id, all or none: nothing is stored when one answer is refused.
+
+        Raises what `submit` raises, also where somebody else answers one of them at the same moment.
+        """
+        author = by or person()
+        while decisions:
+            version = session.version
+            try:
+                items = _signed(session, decisions, author)
+                session.store.post(session.session_id, *items, expected=version)
+            except AlreadyDecided as problem:
+                others = len(decisions) - 1
+                raise AlreadyDecided(session.session_id, problem.call_id, others=others) from None
+            except Conflict:
+                continue  # the session moved on in between: look again at what waits
+            return
 
     @staticmethod
     def approve(
@@ -125,6 +141,20 @@ class HITL:
         )
 
 
+def _signed(session: AgentSession, decisions: Mapping[str, HITLDecision], author: str) -> list[Posted]:
+    """The decisions as they are stored, once all of them may be taken."""
+    waiting = {task.call_id: task for task in session.pending_tasks()}
+    now = session.now()
+    for call_id, decision in decisions.items():
+        _check(session, waiting, call_id, decision, now)
+    items = []
+    for call_id, decision in decisions.items():
+        shown = decision.digest or waiting[call_id].digest
+        signed = replace(decision, by=decision.by or author, at=now, digest=shown)
+        items.append(Posted(0, call_id, signed))
+    return items
+
+
 def _check(
     session: AgentSession,
     waiting: Mapping[str, HITLTask],
@@ -135,14 +165,20 @@ def _check(
     """Raises the error that says why this decision cannot be taken, if it cannot."""
     task, name = waiting.get(call_id), session.session_id
     if task is None:
-        if call_id in session.decisions():
-            raise AlreadyDecided(name, call_id)
-        became = _became(session, call_id)
-        raise CallClosed(name, call_id, became) if became else UnknownCall(name, call_id, tuple(waiting))
+        raise why_not(session, call_id, tuple(waiting))
     if decision.digest and (what := texts.changed(decision.digest, task.digest)):
         raise CallChanged(name, call_id, what)
     if task.deadline is not None and task.expired(now):
         raise TooLate(name, call_id, now - task.deadline)
+
+
+def why_not(session: AgentSession, call_id: str, waiting: tuple[str, ...]) -> JackstayError:
+    """Why no decision can be taken about a call that is none of those that wait."""
+    name = session.session_id
+    if call_id in session.decisions():
+        return AlreadyDecided(name, call_id)
+    became = _became(session, call_id)
+    return CallClosed(name, call_id, became) if became else UnknownCall(name, call_id, waiting)
 
 
 def _became(session: AgentSession, call_id: str) -> str:

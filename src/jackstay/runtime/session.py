@@ -39,6 +39,12 @@ class AgentSession:
         return self._head().run_id
 
     @property
+    def version(self) -> int:
+        """How many steps are stored; 0 while nothing is. It changes with everything that happens to the run."""
+        stored = self.store.head(self.session_id)
+        return stored.version if stored is not None else 0
+
+    @property
     def outcome(self) -> Outcome | None:
         """How the last run ended; None when there was none or it is under way."""
         return self._head().outcome

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from jackstay.core import ids
-from jackstay.core.errors import AlreadyDecided, UnknownSession
+from jackstay.core.errors import AlreadyDecided, Conflict, UnknownSession
 from jackstay.core.events import Event
 from jackstay.core.packing import EventReader, step_messages
 from jackstay.core.wire import convert, decode_head, decode_json, encode
@@ -71,16 +71,23 @@ class MemoryStore:
             kept.lease = lease
             return True
 
-    def post(self, session_id: str, item: Posted) -> int:
+    def post(self, session_id: str, *items: Posted, expected: int | None = None) -> int:
         """See the port."""
+        data = [(item.key, encode(item)) for item in items]
         with self._lock:
             kept = self._sessions.get(session_id)
             if kept is None:
                 raise UnknownSession(session_id)
-            if any(key == item.key for key, _ in kept.inbox.values()):
-                raise AlreadyDecided(session_id, item.key)
-            self._posted += 1
-            kept.inbox[self._posted] = (item.key, encode(item))
+            if expected is not None and expected != kept.version:
+                raise Conflict(session_id, expected, kept.version)
+            known = {key for key, _ in kept.inbox.values()}
+            for key, _ in data:
+                if key in known:
+                    raise AlreadyDecided(session_id, key)
+                known.add(key)
+            for entry in data:
+                self._posted += 1
+                kept.inbox[self._posted] = entry
             return self._posted
 
     def delete(self, session_id: str) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from jackstay.core import ids
-from jackstay.core.errors import AlreadyDecided, UnknownSession
+from jackstay.core.errors import AlreadyDecided, Conflict, UnknownSession
 from jackstay.core.events import Event
 from jackstay.core.packing import EventReader, StepMessages, step_messages
 from jackstay.core.state import RunState
@@ -152,18 +152,21 @@ class SQLiteStore:
             ).rowcount
         return changed > 0
 
-    def post(self, session_id: str, item: Posted) -> int:
+    def post(self, session_id: str, *items: Posted, expected: int | None = None) -> int:
         """See the port."""
+        number: int | None = None
         with self.database.writing as connection:
-            key = tables.key_of(connection, session_id)
-            if key is None:
+            row = connection.execute(tables.FIND, (session_id,)).fetchone()
+            if row is None:
                 raise UnknownSession(session_id)
-            try:
-                number = connection.execute(
-                    "INSERT INTO inbox (session, key, item) VALUES (?, ?, ?)", (key, item.key, encode(item))
-                ).lastrowid
-            except sqlite3.IntegrityError:
-                raise AlreadyDecided(session_id, item.key) from None
+            key, version, *_ = row
+            if expected is not None and expected != version:
+                raise Conflict(session_id, expected, version)
+            for item in items:
+                try:
+                    number = connection.execute(tables.POST, (key, item.key, encode(item))).lastrowid
+                except sqlite3.IntegrityError:
+                    raise AlreadyDecided(session_id, item.key) from None
         return number or 0
 
     def delete(self, session_id: str) -> bool:

@@ -33,6 +33,7 @@ UPDATE_COUNTERS = """
         checksum = ?7, head = ?8
     WHERE key = ?9 AND version = ?10 AND lease_owner = ?11"""
 UPDATE_OWN = UPDATE + " AND version = ?17 AND lease_owner = ?18"
+POST = "INSERT INTO inbox (session, key, item) VALUES (?, ?, ?)"
 INSERT_STEP = "INSERT INTO steps (id, first_seq, run_id, checksum, data) VALUES (?, ?, ?, ?, ?)"
 _HEAD_COLUMNS = "key, version, chain, lease_owner, lease_until, checksum, head, id"
 _HEAD = f"SELECT {_HEAD_COLUMNS} FROM sessions WHERE id = ?"
