@@ -28,7 +28,7 @@ def test_a_record_says_who_what_why_and_keeps_no_secret() -> None:
     )
     assert made == AuditRecord(
         7.5, "s1", "task_started", "research", "bash",
-        '{"command":"PGPASSWORD=[redacted:command-password] psql","env":{"password":"[redacted]"}}',
+        '{"command":"PGPASSWORD=[redacted:command-password] psql","env":{"password":"[redacted:password]"}}',
         "gate:research", "the password is [redacted:password-in-words]", "deny",
     )  # fmt: skip
 

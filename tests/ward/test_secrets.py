@@ -82,7 +82,7 @@ def test_values_are_redacted_in_depth_and_judged_with_their_key() -> None:
     value = {"command": f"echo {key}", "env": {"password": "hunter2", "n": 3}, "list": [key, None, True]}
     assert redact_value(value) == {
         "command": "echo [redacted:github-token]",
-        "env": {"password": "[redacted]", "n": 3},
+        "env": {"password": "[redacted:password]", "n": 3},
         "list": ["[redacted:github-token]", None, True],
     }
     assert value["list"][0] == key

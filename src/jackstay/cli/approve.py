@@ -15,6 +15,7 @@ from jackstay.cli.switches import calls_argument, home_option, json_option, sess
 from jackstay.core.approvals import HITLDecision, HITLTask
 from jackstay.core.errors import AlreadyDecided, JackstayError, UnknownCall
 from jackstay.core.wire import encode
+from jackstay.engine.telling import told_decision
 from jackstay.runtime.commands import approve_plan, person, plan_waits
 from jackstay.runtime.hitl import HITL
 from jackstay.runtime.session import AgentSession
@@ -164,7 +165,7 @@ def _decide(
     for call_id, decision in decisions.items():
         tool = waiting[call_id].tool_name
         if where.as_json:
-            said = {"call_id": call_id, "tool_name": tool, "decision": decision}
+            said = {"call_id": call_id, "tool_name": tool, "decision": told_decision(decision)}
             click.echo(encode({"session_id": session_id, "run_id": run_id, **said}))
         else:
             click.echo(f"{_DONE[decision.kind]} {call_id} ({tool})")

@@ -12,12 +12,14 @@ from jackstay.cli.stored import open_store, stored_state
 from jackstay.cli.switches import home_option, json_option, session_argument
 from jackstay.core.phase import Phase, PhaseState
 from jackstay.core.state import RunState
-from jackstay.core.wire import encode
+from jackstay.core.wire import decode_json, encode
 from jackstay.engine.ports import Posted
 from jackstay.policy.data import BUILT_IN
 from jackstay.policy.gates import GATES
 from jackstay.policy.guidance import way_on
+from jackstay.policy.masking import redact_value
 from jackstay.policy.phases import open_items
+from jackstay.policy.secrets import redact
 from jackstay.runtime.commands import commands, person, set_phase
 from jackstay.runtime.session import AgentSession
 
@@ -50,10 +52,10 @@ def show_phase(session: str, home: str | None, as_json: bool) -> None:
     state = stored_state(store, session)
     posted = commands(AgentSession(session, store))
     if as_json:
-        click.echo(encode(_object(state, posted)))
+        click.echo(encode(redact_value(decode_json(encode(_object(state, posted))))))
         return
     for line in _lines(state, posted):
-        click.echo(line)
+        click.echo(redact(line))
 
 
 def _object(state: RunState, posted: tuple[Posted, ...]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from jackstay.core.state import Batch, BatchCall, RunState
 from jackstay.engine import acting, discipline, stopping, texts, turns
 from jackstay.engine.bounds import RunBounds
 from jackstay.engine.draft import Draft, Step
+from jackstay.policy.masking import unredacted
 from jackstay.policy.permissions import granted
 
 
@@ -28,7 +29,7 @@ def calls_to_judge(state: RunState, decisions: dict[str, HITLDecision]) -> tuple
 def _effective(item: BatchCall, decision: HITLDecision | None) -> ToolCall:
     said = item.decision or decision
     if said is not None and said.is_approved and said.new_args is not None:
-        return replace(item.call, args=snapshot(said.new_args))
+        return replace(item.call, args=snapshot(unredacted(said.new_args, item.call.args)))
     return item.call
 
 

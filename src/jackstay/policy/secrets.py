@@ -107,9 +107,28 @@ def _ready() -> tuple[_Ready, ...]:
     )
 
 
+# What many keywords have in common: where none of these occurs, a third of the look-ups says so.
+_SHARED = (
+    "pa", "ke", "gl", "xox", "sk", "gh", "re", "pi", "_v1_", "pwd", "s_", "rk", "ia", "hv", "ca", "at", "co",
+)  # fmt: skip
+
+
 @lru_cache(maxsize=1)
-def _words() -> tuple[str, ...]:
-    return tuple(dict.fromkeys(word for ready in _ready() for word in ready.keywords))
+def _words() -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The keywords in groups, each behind a piece that all of the group hold."""
+    groups: dict[str, list[str]] = {}
+    for word in dict.fromkeys(word for ready in _ready() for word in ready.keywords):
+        groups.setdefault(next((piece for piece in _SHARED if piece in word), word), []).append(word)
+    return tuple((piece, tuple(words)) for piece, words in groups.items())
+
+
+def may_hold_one(text: str) -> bool:
+    """Does it hold a keyword of any kind? Where not, there is no secret in it."""
+    return bool(_present(_lower(text)))
+
+
+def _present(lowered: str) -> set[str]:
+    return {word for piece, words in _words() if piece in lowered for word in words if word in lowered}
 
 
 def _places(text: str) -> Iterator[tuple[_Ready, int, int]]:
@@ -118,7 +137,7 @@ def _places(text: str) -> Iterator[tuple[_Ready, int, int]]:
     Plain substring look-ups first: a hundred of them cost less than one case-blind alternation.
     """
     lowered = _lower(text)
-    present = {word for word in _words() if word in lowered}
+    present = _present(lowered)
     if not present:
         return
     known: dict[tuple[tuple[str, ...], int], list[tuple[int, int]]] = {}

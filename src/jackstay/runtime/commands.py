@@ -8,6 +8,7 @@ from jackstay.core.phase import Phase
 from jackstay.core.state import RunState
 from jackstay.engine.ports import Posted
 from jackstay.policy.markers import Marker, markers
+from jackstay.policy.secrets import redact
 from jackstay.runtime.session import AgentSession
 
 # Keys hold a character that no call id has. A plan is approved once; phases set one after the other all count.
@@ -48,9 +49,9 @@ def plan_waits(session: AgentSession) -> bool:
 
 
 def plan_of(state: RunState) -> str:
-    """The plan in the agent's words: the last thing it said. Needs the state with its messages."""
+    """The plan in the agent's words: the last thing it said, without secrets. Needs the messages."""
     said = (message.text for message in reversed(list(state.transcript)) if message.role == "assistant")
-    return next((text for text in said if text), "")
+    return redact(next((text for text in said if text), ""))
 
 
 def approve_plan(session: AgentSession, *, by: str | None = None, comment: str | None = None) -> None:

@@ -17,7 +17,6 @@ from jackstay.core.events import (
     Event,
     HITLDecidedEvent,
     PhaseChangedEvent,
-    ReasonDeltaEvent,
     RunEndEvent,
 )
 from jackstay.core.facts import CallFacts
@@ -41,6 +40,7 @@ from jackstay.runtime.guard import BASELINE_KEY, AuditFailed
 from jackstay.runtime.lease import Holder
 from jackstay.runtime.limits import TimeLimit
 from jackstay.runtime.retry import with_retries
+from jackstay.runtime.teller import Teller
 
 Publish = Callable[[Event], None]
 FAIR_S = 0.005
@@ -119,7 +119,7 @@ class Driver:
                     unbegun = tuple(e.call.call_id for e in effects if isinstance(e, RunTool))
                     effects = await self._feed(Cancelled(self._host.now(), order, unbegun=unbegun))
         except asyncio.CancelledError:
-            partial = {call_id: running.text for call_id, running in self._running.items()}
+            partial = {call_id: running.last_words() for call_id, running in self._running.items()}
             self._running.clear()
             control = self._control
             self._take(Cancelled(self._host.now(), control.by, not control.final, partial), self._agent())
@@ -256,10 +256,13 @@ class Driver:
 
     async def _reply(self, agent: Agent, effect: CallModel) -> Reply:
         request: ModelRequest = await self._through("on_reason_start", _request(agent, self.state, effect))
-        tell = self._teller()
+        tell = Teller(self.state, publish=self._publish, now=self._host.now, redacts=self._host.redact_secrets)
 
         async def attempt() -> Reply:
-            return await self._once(agent.model, request, tell, self._host.model_timeout_s)
+            try:
+                return await self._once(agent.model, request, tell, self._host.model_timeout_s)
+            finally:
+                tell.finish()
 
         async def before_retry(error: ErrorInfo, number: int) -> None:
             nonlocal request
@@ -308,7 +311,7 @@ class Driver:
             try:
                 return await with_retries(ask, attempts=attempts, before_retry=_at_once)
             except ModelError as failure:
-                log.warning("session=%s summary=failed error=%s", self.state.session_id, failure)
+                log.warning("session=%s summary=failed error=%s", self.state.session_id, redact(str(failure)))
                 jobs = (
                     shorter(self.state, bounds, failure.info, times) if failure.info.kind == "overflow" else ()
                 )
@@ -316,15 +319,6 @@ class Driver:
                     return None
                 job = jobs[at]
         return None
-
-    def _teller(self) -> Callable[[str, bool], None]:
-        run_id, session_id = self.state.run_id, self.state.session_id
-        publish, now = self._publish, self._host.now
-
-        def tell(text: str, thinking: bool) -> None:
-            publish(ReasonDeltaEvent(run_id, session_id, None, now(), text, thinking))
-
-        return tell
 
     async def _before_judging(self, message: Message) -> Message:
         """The message with its calls as interceptors want them to be judged."""
