@@ -21,7 +21,7 @@ from jackstay.engine.stoploop import StopLoopInterceptor
 from jackstay.policy.permissions import parse_rule
 from jackstay.runtime.engine import HarnessEngine
 
-DEFAULT_TOOLS = ("read", "write", "edit", "ls", "grep", "glob", "bash", "todo", "webfetch")
+DEFAULT_TOOLS = ("read", "write", "edit", "ls", "grep", "glob", "bash", "todo", "webfetch", "skill")
 BUILT_IN = Config(
     tools=DEFAULT_TOOLS, hitl=True, discipline="strict", max_turns=20, permission_default="workspace"
 )
