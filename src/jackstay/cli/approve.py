@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from jackstay.cli.amend_args import amended, tool_of
-from jackstay.cli.override import PLAN_APPROVED, written_down
+from jackstay.cli.override import PLAN_APPROVED, by_a_person, written_down
 from jackstay.cli.plain import command_line
 from jackstay.cli.stored import open_store, stored_state
 from jackstay.cli.switches import calls_argument, home_option, json_option, session_argument
@@ -131,6 +131,7 @@ class Where(msgspec.Struct, frozen=True):
 
 def _approve_plan(session_id: str, comment: str | None, where: Where) -> None:
     """Record and post it, and say what comes next."""
+    by_a_person()
     store = open_store(where.home)
     session = AgentSession(session_id, store)
     state = stored_state(store, session_id)
@@ -152,6 +153,7 @@ def _approve_plan(session_id: str, comment: str | None, where: Where) -> None:
 def _decide(
     session_id: str, call_ids: Sequence[str], decide: Callable[[HITLTask], HITLDecision], where: Where
 ) -> None:
+    by_a_person()
     store = open_store(where.home)
     run_id = stored_state(store, session_id).run_id
     session = AgentSession(session_id, store)

@@ -43,6 +43,11 @@ def plan_approved(command: Command) -> str:
     return f"Your user ({command.by}) approves the plan: go ahead with it.{said}"
 
 
+def may_stay(command: Command) -> str:
+    """What the model reads when a person has decided about what kept the task from closing."""
+    return f"Your user ({command.by}) has decided about the closing checklist: go on with it."
+
+
 def unreadable(call: ToolCall) -> str:
     """A call whose arguments could not be taken."""
     return f"Not run: {call.problem}. Send the call again with complete arguments as one JSON object."

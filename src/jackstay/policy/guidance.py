@@ -121,6 +121,7 @@ ENGLISH = Texts(
         "lost": "What was remembered of this session is lost ({why}); it goes on as task_started, "
         "so that nothing is changed before it has been looked at and approved again.",
         "forced": "{by} moved the phase to {phase}: {reason}",
+        "let_stay": "{by} lets this stay: {subjects} ({reason}). Go on with the items that are open.",
         "ticked": "{item} is ticked. {rest}",
         "rest": "Still open: {open}.",
         "all_ticked": "Every item is ticked: declare [HARNESS: done] on its own line.",
@@ -208,6 +209,7 @@ CHINESE = Texts(
         "skill": "继续之前请阅读 {call}。",
         "lost": "本会话的记录已丢失（{why}）；按 task_started 继续，在重新调研和批准之前不做任何修改。",
         "forced": "{by} 将阶段设为 {phase}：{reason}",
+        "let_stay": "{by} 允许保留：{subjects}（{reason}）。请继续处理未完成的项目。",
         "ticked": "{item} 已勾选。{rest}",
         "rest": "尚缺：{open}。",
         "all_ticked": "全部完成：请让 [HARNESS: done] 独占一行。",

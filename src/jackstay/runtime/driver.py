@@ -157,7 +157,7 @@ class Driver:
         """One step: decided, stored, then told."""
         made = step(self.state, happened, agent.bounds)
         if agent.guard is not None:
-            agent.guard.record(self.state.policy.phase.phase, made.state, made.events)
+            agent.guard.record(self.state, made.state, made.events)
         self.state = made.state
         if made.stored and (made.events or made.effects):
             self._commit(made)
