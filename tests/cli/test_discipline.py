@@ -1,14 +1,16 @@
 """The discipline by command, in real processes: plans, phases, the audit record, backups, closing items."""
 
 import json
+import re
 import shlex
 import subprocess
 
 import pytest
 
-from jackstay.core.events import BackupTakenEvent, GateBlockedEvent, PhaseChangedEvent
+from jackstay.core.events import BackupTakenEvent, GateBlockedEvent, GuidanceEvent, PhaseChangedEvent
 from jackstay.policy.secrets import plain
 from tests.cli.command import Done, Jackstay, Turn, argv
+from tests.loopback import Loopback
 
 LOOK: Turn = {"say": "[HARNESS: task_started]", "calls": [{"tool": "ls", "args": {}}]}
 PLAN = "I would set the timeout to 30 in settings.ini.\n\n[HARNESS: plan]"
@@ -370,3 +372,42 @@ def test_taking_the_mark_away_does_not_hide_where_a_command_came_from(jackstay: 
         check=False,
     )
     assert (done.returncode, "this is for a person to say" in done.stderr) == (1, True)
+
+
+CHINESE_PLAN = "我会把 settings.ini 里的超时改成 30。\n\n[HARNESS: plan]"
+
+
+def notes_read(server: Loopback) -> str:
+    """All that the harness has said to the model, in the last request."""
+    return "\n".join(
+        message["content"] for message in server.bodies[-1]["messages"]
+        if message["role"] == "user" and isinstance(message["content"], str)
+    )  # fmt: skip
+
+
+def test_a_conversation_in_chinese_stays_chinese_in_every_process(jackstay: Jackstay) -> None:
+    (jackstay.workspace / "settings.ini").write_text("timeout = 5\n")
+    turns = [LOOK, {"say": CHINESE_PLAN}, edit("5", "30"), {"say": "[HARNESS: done]"}, *[{"say": "等待。"}] * 3]
+    with Loopback(turns, by_turn=True) as server:
+        model = f"m@{server.openai_url}"
+        words = ("--discipline", "strict", "--model", model, "--session", "s1")
+        assert jackstay("run", *words, "请把超时改成 30").code == 3
+        jackstay("approve", "s1", "--plan", "--comment", "ok")
+        ended = jackstay("resume", "s1", "--json")
+        assert ended.code == 0
+        read = notes_read(server)
+    assert "已批准方案：请执行。 用户说：ok" in read
+    guidance = [event.text for event in ended.events if isinstance(event, GuidanceEvent)]
+    assert any(text.startswith("[阶段: closing]") for text in guidance)
+    assert all(re.search("[\u4e00-\u9fff]", text) for text in guidance)
+
+
+def test_the_language_of_the_settings_goes_with_the_run(jackstay: Jackstay) -> None:
+    settings = jackstay.settings('language = "zh"\n')
+    planned(jackstay, {"say": "[HARNESS: done]", "calls": []}, "Waiting.", "Waiting.", "Waiting.")
+    settings.write_text("")
+    jackstay("approve", "s1", "--plan")
+    ended = jackstay("resume", "s1", "--json")
+    guidance = [event.text for event in ended.events if isinstance(event, GuidanceEvent)]
+    assert guidance
+    assert all(re.search("[\u4e00-\u9fff]", text) for text in guidance)

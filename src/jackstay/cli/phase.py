@@ -10,7 +10,7 @@ from jackstay.cli.plain import command_line, safe, shown
 from jackstay.cli.screen import Paint
 from jackstay.cli.stored import open_store, stored_state
 from jackstay.cli.switches import home_option, json_option, session_argument
-from jackstay.core.phase import Phase, PhaseState
+from jackstay.core.phase import Finding, Phase, PhaseState
 from jackstay.core.state import RunState
 from jackstay.core.wire import decode_json, encode
 from jackstay.engine.ports import Posted
@@ -66,13 +66,18 @@ def _object(state: RunState, posted: tuple[Posted, ...]) -> dict[str, Any]:
         "returns_to": now.returns_to, "reason": now.reason, "gate": gate.name, "strength": gate.strength,
         "discipline": state.policy.mode, "approved_by": now.approved_by, "changed": now.changed,
         "unverified": now.unverified, "ticks": now.ticks, "open": _open(now),
-        "findings": now.findings, "kept": now.kept,
+        "findings": _found(now), "kept": now.kept,
         "commanded": [{"command": item.command, **(item.data or {})} for item in posted],
     }  # fmt: skip
 
 
 def _open(now: PhaseState) -> tuple[str, ...]:
     return open_items(now, BUILT_IN.required) if now.phase is Phase.CLOSING else ()
+
+
+def _found(now: PhaseState) -> tuple[Finding, ...]:
+    """What keeps items open; that of ticked ones is settled."""
+    return tuple(one for one in now.findings if one.item in _open(now))
 
 
 def _lines(state: RunState, posted: tuple[Posted, ...]) -> list[str]:
@@ -93,7 +98,7 @@ def _lines(state: RunState, posted: tuple[Posted, ...]) -> list[str]:
         f"  stays      {shown(one.finding.subject)} (by {safe(one.by)}: {safe(one.reason)})" for one in now.kept
     ]
     lines += [f"  open       {item}" for item in _open(now)]
-    lines += [f"  found      {shown(one.subject)}: {safe(one.text)}" for one in now.findings]
+    lines += [f"  found      {shown(one.subject)}: {safe(one.text)}" for one in _found(now)]
     way = way_on(now, BUILT_IN.texts_for(""), required=BUILT_IN.required)
     lines.append(f"  way on     {way}")
     return lines + [f"  commanded  {_said(item)}, taken up with the next request" for item in posted]

@@ -106,7 +106,7 @@ def _remembered(settings: JsonObject) -> Config:
 
 _KEPT = (
     "model", "tools", "disallowed_tools", "discipline", "max_turns", "max_tokens", "max_cost", "max_seconds",
-    "permission_default",
+    "permission_default", "language",
 )  # fmt: skip
 
 
@@ -145,7 +145,7 @@ def _engine_settings(config: Config, home: Path, workspace: Path) -> dict[str, A
     return settings | said
 
 
-_PASSED_ON = ("max_turns", "max_tokens", "max_cost", "max_seconds", "permission_default")
+_PASSED_ON = ("max_turns", "max_tokens", "max_cost", "max_seconds", "permission_default", "language")
 
 
 # -- models under names of the user's ----------------------------------------------------------------------

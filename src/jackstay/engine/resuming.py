@@ -86,10 +86,11 @@ def _obey(draft: Draft, resumed: Resumed, bounds: RunBounds) -> str | None:
     discipline.obey(draft, resumed.commands, bounds)
     after = draft.state.policy.phase
     by_name = {one.name: one for one in resumed.commands}
+    notes = bounds.data.texts_for(draft.state.policy.language).notes
     if before.phase is Phase.PLANNING and after.phase is Phase.EXECUTING and "approve_plan" in by_name:
-        return texts.plan_approved(by_name["approve_plan"])
+        return texts.plan_approved(by_name["approve_plan"], notes)
     if after.phase is Phase.CLOSING and (after.kept, after.ticks) != (before.kept, before.ticks):
-        return texts.may_stay(by_name["let_stay"])
+        return texts.may_stay(by_name["let_stay"], notes)
     return None
 
 

@@ -264,6 +264,7 @@ class HarnessEngine:
             "workspace": made.workspace,
             "hitl_enabled": made.hitl_enabled,
             "discipline": made.discipline,
+            "language": made.language or None,
             "max_turns": made.max_turns,
             "max_tokens": made.max_tokens,
             "max_cost": made.max_cost,
