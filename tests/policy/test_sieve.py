@@ -1,5 +1,8 @@
 """A text that comes in pieces never shows a part of a secret, and is whole in the end."""
 
+import re
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -57,6 +60,17 @@ def test_a_private_key_is_one_mark_however_many_lines_it_has() -> None:
 def test_a_word_without_end_is_not_held_for_ever() -> None:
     sieve = Sieve()
     assert sum(len(sieve.feed("ab1-" * 50)) for _ in range(100)) >= 20_000 - MAX_HELD - 200
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["word " * 60_000, '{"key": "value", ' * 20_000, "-----BEGIN PRIVATE KEY-----\n" + "abcd efgh " * 12_000,
+     ("x" * 5_000 + "\n") * 60],
+    ids=["one line", "full of keywords", "a key that never ends", "long words"],
+)  # fmt: skip
+@pytest.mark.timeout(30)
+def test_no_text_takes_long_word_by_word(text: str) -> None:
+    sifted(re.findall(r"\S+\s*|\s+", text))
 
 
 @given(st.text(alphabet="abc =:\n密码。-", max_size=300), st.lists(st.integers(1, 20), max_size=40))

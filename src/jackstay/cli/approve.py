@@ -16,7 +16,7 @@ from jackstay.core.approvals import HITLDecision, HITLTask
 from jackstay.core.errors import AlreadyDecided, JackstayError, UnknownCall
 from jackstay.core.wire import encode
 from jackstay.engine.telling import told_decision
-from jackstay.runtime.commands import approve_plan, person, plan_waits
+from jackstay.runtime.commands import approve_plan, person, plan_to_approve, plan_waits
 from jackstay.runtime.hitl import HITL
 from jackstay.runtime.session import AgentSession
 
@@ -137,8 +137,9 @@ def _approve_plan(session_id: str, comment: str | None, where: Where) -> None:
     state = stored_state(store, session_id)
     if comment and session.pending_tasks():
         raise click.UsageError("calls wait in this session too: give the comment with their decision")
-    approve_plan(session, comment=comment)
+    plan_to_approve(session)
     written_down(where.home, state, replace(PLAN_APPROVED, said=comment or ""))
+    approve_plan(session, comment=comment)
     if where.as_json:
         said = {"session_id": session_id, "run_id": state.run_id, "plan": "approved", "by": person()}
         click.echo(encode(said))

@@ -62,7 +62,7 @@ PLAN_APPROVED = Override("proposal", "approve --plan", "", "the plan is approved
 
 
 def written_down(home: str | None, state: RunState, override: Override) -> None:
-    """Append the record. Raises OSError: what cannot be written down is not passed over in silence."""
+    """Append the record. Raises AuditFailed: what cannot be written down is not to be done."""
     phase = state.policy.phase.phase.value
     record = AuditRecord(
         time.time(), state.session_id, phase, override.gate, override.command, redact(override.said)[:500],

@@ -137,10 +137,10 @@ def set_phase_of(session: str, phase: str, reason: str, home: str | None, as_jso
     by_a_person()
     store = open_store(home)
     state = stored_state(store, session)
-    set_phase(AgentSession(session, store), Phase(phase), reason)
     written_down(
         home, state, Override("override", "phase set", reason, f"{state.policy.phase.phase} → {phase}")
     )
+    set_phase(AgentSession(session, store), Phase(phase), reason)
     if as_json:
         said = {
             "session_id": session,

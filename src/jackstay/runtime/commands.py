@@ -74,15 +74,23 @@ def approve_plan(session: AgentSession, *, by: str | None = None, comment: str |
     The approval is of the plan as it is stored now: it counts for nothing once the session has moved on.
     `comment` goes to the agent as the person's words. Raises UnknownSession, NoPlanWaits, PlanAlreadyApproved.
     """
-    state = _stored(session)
-    why_not = _why_not(state)
-    if why_not:
-        raise NoPlanWaits(session.session_id, why_not)
+    state = plan_to_approve(session)
     data = {"by": by or person(), "at": time.time(), "seq": state.seq, "comment": comment or ""}
     try:
         session.store.post(session.session_id, Posted(0, APPROVE_PLAN, command="approve_plan", data=data))
     except AlreadyDecided:
         raise PlanAlreadyApproved(session.session_id) from None
+
+
+def plan_to_approve(session: AgentSession) -> RunState:
+    """The state in which a plan waits. Raises UnknownSession, NoPlanWaits, PlanAlreadyApproved."""
+    state = _stored(session)
+    why_not = _why_not(state)
+    if why_not:
+        raise NoPlanWaits(session.session_id, why_not)
+    if _is_approved(session):
+        raise PlanAlreadyApproved(session.session_id)
+    return state
 
 
 def set_phase(session: AgentSession, phase: Phase, reason: str, *, by: str | None = None) -> None:

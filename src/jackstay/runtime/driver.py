@@ -36,11 +36,12 @@ from jackstay.policy.secrets import redact
 from jackstay.runtime.agent import Agent
 from jackstay.runtime.calls import InterceptorFailed, Running, ask_hook, run_call
 from jackstay.runtime.control import Control, Watch
-from jackstay.runtime.guard import BASELINE_KEY, AuditFailed
+from jackstay.runtime.guard import BASELINE_KEY
 from jackstay.runtime.lease import Holder
 from jackstay.runtime.limits import TimeLimit
 from jackstay.runtime.retry import with_retries
 from jackstay.runtime.teller import Teller
+from jackstay.ward.audit import AuditFailed
 
 Publish = Callable[[Event], None]
 FAIR_S = 0.005

@@ -9,7 +9,6 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from jackstay.core import wire
-from jackstay.core.errors import JackstayError
 from jackstay.core.events import (
     Event,
     GateBlockedEvent,
@@ -116,19 +115,8 @@ class Guard:
         records = _records(before.policy.phase.phase, state, events)
         if state.policy is not before.policy:
             records += _let_stay(before, state, events)
-        if not records:
-            return
-        try:
+        if records:
             self._audit.append(*records)
-        except OSError as problem:
-            raise AuditFailed(problem) from problem
-
-
-class AuditFailed(JackstayError):
-    """A gate's decision could not be written down, so nothing goes on."""
-
-    def __init__(self, problem: OSError) -> None:
-        super().__init__(f"the audit record cannot be written: {problem}; make room or mend the home directory")
 
 
 def _records(phase: Phase, state: RunState, events: Sequence[Event]) -> list[AuditRecord]:
