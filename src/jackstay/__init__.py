@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from jackstay.policy.strategies import WebToolStrategy as WebToolStrategy
     from jackstay.policy.strategies import WriteToolStrategy as WriteToolStrategy
     from jackstay.runtime.agent import AgentBuilder as AgentBuilder
+    from jackstay.runtime.commands import let_stay as let_stay
     from jackstay.runtime.control import cancel as cancel
     from jackstay.runtime.engine import HarnessEngine as HarnessEngine
     from jackstay.runtime.extensions import HarnessExtension as HarnessExtension
@@ -106,6 +107,7 @@ _HOME = {
     "runtime.agent": ("AgentBuilder",),
     "runtime.engine": ("HarnessEngine",),
     "runtime.extensions": ("HarnessExtension",),
+    "runtime.commands": ("let_stay",),
     "runtime.control": ("cancel",),
     "runtime.hitl": ("HITL",),
     "runtime.request": ("Answer",),

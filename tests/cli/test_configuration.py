@@ -94,3 +94,16 @@ def test_trusting_nothing_or_what_cannot_be_read_is_refused(jackstay: Jackstay) 
     jackstay.settings("hitl = maybe\n", project=True)
     assert jackstay("trust", ".").code == 2
     assert jackstay("trust").code == 2
+
+
+@pytest.mark.parametrize(
+    ("level", "more"),
+    [("off", ["skill"]), ("strict", ["skill", "discipline_set_phase", "closure_check", "anchor_set"])],
+)
+def test_the_tools_an_agent_gets_unless_told_otherwise(jackstay: Jackstay, level: str, more: list[str]) -> None:
+    with Loopback([{"say": "[HARNESS: casual]\nHello."}]) as server:
+        model = f"m@{server.openai_url}"
+        assert jackstay("run", "--model", model, "--discipline", level, "say hello").code == 0
+        (body,) = server.bodies
+    offered = [tool["function"]["name"] for tool in body["tools"]]
+    assert offered == ["read", "write", "edit", "ls", "grep", "glob", "bash", "todo", "webfetch", *more]

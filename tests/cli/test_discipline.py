@@ -1,11 +1,16 @@
 """The discipline by command, in real processes: plans, phases, the audit record, backups, closing items."""
 
 import json
+import re
+import shlex
+import subprocess
 
 import pytest
 
-from jackstay.core.events import BackupTakenEvent, GateBlockedEvent, PhaseChangedEvent
-from tests.cli.command import Done, Jackstay, Turn
+from jackstay.core.events import BackupTakenEvent, GateBlockedEvent, GuidanceEvent, PhaseChangedEvent
+from jackstay.policy.secrets import plain
+from tests.cli.command import Done, Jackstay, Turn, argv
+from tests.loopback import Loopback
 
 LOOK: Turn = {"say": "[HARNESS: task_started]", "calls": [{"tool": "ls", "args": {}}]}
 PLAN = "I would set the timeout to 30 in settings.ini.\n\n[HARNESS: plan]"
@@ -256,3 +261,153 @@ def test_the_doctor_warns_of_a_skill_that_cannot_be_read(jackstay: Jackstay) -> 
     found = [one for one in jackstay("doctor", "--json", env=model).objects if one["check"] == "skills"]
     assert [one["state"] for one in found] == ["warning", "ok"]
     assert str(skill) in found[0]["text"]
+
+
+def leaving(jackstay: Jackstay, *closing: Turn | str) -> None:
+    """A strict task that has changed a file in which a key stands, and wants to close."""
+    (jackstay.workspace / "settings.ini").write_text("timeout = 5\n")
+    write = edit("5", f"30\nkey = {plain('ghp_¦k3Jd8sLq0ZxVb7NmYt5RwPa2HgUe9Cf4Ti6o')}")
+    model = jackstay.script(LOOK, PLAN, write, *closing)
+    jackstay("run", "--discipline", "strict", "--model", model, "--session", "s1", "set the timeout to 30")
+    jackstay("approve", "s1", "--plan")
+
+
+def checks(*items: str, say: str = "") -> Turn:
+    """A turn that ticks closing items."""
+    evidence = (
+        "nothing to do: git, ports, units, disk, ssh, temporary files and processes of others were looked at"
+    )
+    calls = [{"tool": "closure_check", "args": {"item": item, "evidence": evidence}} for item in items]
+    return {"say": say, "calls": calls}
+
+
+BY_HAND = (
+    "skill_update",
+    "decision_record",
+    "registration_check",
+    "information_storage",
+    "baseline_comparison",
+)
+
+
+def test_a_person_lets_a_leftover_stay_and_closing_goes_on(jackstay: Jackstay) -> None:
+    leaving(
+        jackstay, checks("credential_scan", *BY_HAND, "commit_housekeeping", say="[HARNESS: done]"),
+        "The key is one of yours: it has to stay.", "I wait for you.", "I still wait for you.",
+        checks("credential_scan"), "[HARNESS: done]\nClosed.",
+    )  # fmt: skip
+    stuck = jackstay("resume", "s1", "--json")
+    assert stuck.code == 0
+    path = str(jackstay.workspace / "settings.ini")
+    (now,) = jackstay("phase", "show", "s1", "--json").objects
+    assert (now["phase"], now["open"]) == ("closing", ["credential_scan"])
+    assert now["findings"] == [
+        {"item": "credential_scan", "subject": path, "text": f"{path}:2 holds a github-token"}
+    ]
+    assert f"  found      {path}: {path}:2 holds a github-token" in jackstay("phase", "show", "s1").out
+    wrong = jackstay("phase", "let-stay", "s1", "other.ini", "--reason", "x")
+    assert (wrong.code, f"what can stay is: {path}, credential_scan" in wrong.err) == (1, True)
+    assert jackstay("phase", "let-stay", "s1", "settings.ini").code == 2  # no reason
+
+    done = jackstay("phase", "let-stay", "s1", "settings.ini", "--reason", "made up for the tests")
+    assert done.out.splitlines() == ["may stay: settings.ini", "go on with: jackstay resume s1"]
+    assert "let stay: settings.ini by " in jackstay("phase", "show", "s1").out
+    ended = jackstay("resume", "s1", "--json")
+    assert ended.code == 0
+    assert {event.run_id for event in ended.events} == {stuck.events[0].run_id}
+    (moved,) = [event for event in ended.events if isinstance(event, PhaseChangedEvent)]
+    assert (moved.before, moved.after) == ("closing", "no_task")
+    _, *records = jackstay("audit", "--json").objects
+    (record,) = [one for one in records if one["tool"] == "let-stay"]
+    assert (record["gate"], record["call"], record["reason"], record["verdict"]) == (
+        "closure", path, "made up for the tests", "allow",
+    )  # fmt: skip
+    assert record["rule"].startswith("person:")
+
+
+def test_a_person_ticks_an_item_that_nobody_else_can(jackstay: Jackstay) -> None:
+    leaving(jackstay, checks(*BY_HAND, "commit_housekeeping", say="[HARNESS: done]"), "Stuck.", "Stuck.", "Stuck.",
+            "[HARNESS: done]\nClosed.")  # fmt: skip
+    jackstay("resume", "s1")
+    jackstay("phase", "let-stay", "s1", "credential_scan", "--reason", "I scanned it with another tool")
+    ended = jackstay("resume", "s1", "--json")
+    assert [event.after for event in ended.events if isinstance(event, PhaseChangedEvent)] == ["no_task"]
+    _, *records = jackstay("audit", "--json").objects
+    assert [one["call"] for one in records if one["tool"] == "let-stay"] == ["credential_scan"]
+
+
+def test_nothing_can_stay_where_nothing_is_being_closed(jackstay: Jackstay) -> None:
+    planned(jackstay)
+    done = jackstay("phase", "let-stay", "s1", "pid:1", "--reason", "x")
+    assert (done.code, "nothing is being closed: the phase is planning" in done.err) == (1, True)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("approve", "s1", "--plan"), ("approve", "s1", "--all"), ("reject", "s1", "c1"), ("skip", "s1", "c1"),
+        ("phase", "set", "s1", "executing", "--reason", "x"), ("phase", "let-stay", "s1", "a", "--reason", "x"),
+        ("trust", "."),
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_what_a_person_says_no_command_of_an_agent_can_say(jackstay: Jackstay, words: tuple[str, ...]) -> None:
+    planned(jackstay)
+    done = jackstay(*words, env={"JACKSTAY_SESSION": "s1"})
+    assert (done.code, "from a command of session 's1': nothing was changed" in done.err) == (1, True)
+    (now,) = jackstay("phase", "show", "s1", "--json").objects
+    assert (now["phase"], now["commanded"]) == ("planning", [])
+
+
+def test_taking_the_mark_away_does_not_hide_where_a_command_came_from(jackstay: Jackstay) -> None:
+    planned(jackstay)
+    line = shlex.join(["env", "-u", "JACKSTAY_SESSION", *argv("approve", "s1", "--plan")])
+    env = {**jackstay.env, "JACKSTAY_SESSION": "s1"}
+    done = subprocess.run(
+        ["sh", "-c", f"{line}; exit $?"],
+        env=env,
+        cwd=jackstay.workspace,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, "this is for a person to say" in done.stderr) == (1, True)
+
+
+CHINESE_PLAN = "我会把 settings.ini 里的超时改成 30。\n\n[HARNESS: plan]"
+
+
+def notes_read(server: Loopback) -> str:
+    """All that the harness has said to the model, in the last request."""
+    return "\n".join(
+        message["content"] for message in server.bodies[-1]["messages"]
+        if message["role"] == "user" and isinstance(message["content"], str)
+    )  # fmt: skip
+
+
+def test_a_conversation_in_chinese_stays_chinese_in_every_process(jackstay: Jackstay) -> None:
+    (jackstay.workspace / "settings.ini").write_text("timeout = 5\n")
+    turns = [LOOK, {"say": CHINESE_PLAN}, edit("5", "30"), {"say": "[HARNESS: done]"}, *[{"say": "等待。"}] * 3]
+    with Loopback(turns, by_turn=True) as server:
+        model = f"m@{server.openai_url}"
+        words = ("--discipline", "strict", "--model", model, "--session", "s1")
+        assert jackstay("run", *words, "请把超时改成 30").code == 3
+        jackstay("approve", "s1", "--plan", "--comment", "ok")
+        ended = jackstay("resume", "s1", "--json")
+        assert ended.code == 0
+        read = notes_read(server)
+    assert "已批准方案：请执行。 用户说：ok" in read
+    guidance = [event.text for event in ended.events if isinstance(event, GuidanceEvent)]
+    assert any(text.startswith("[阶段: closing]") for text in guidance)
+    assert all(re.search("[\u4e00-\u9fff]", text) for text in guidance)
+
+
+def test_the_language_of_the_settings_goes_with_the_run(jackstay: Jackstay) -> None:
+    settings = jackstay.settings('language = "zh"\n')
+    planned(jackstay, {"say": "[HARNESS: done]", "calls": []}, "Waiting.", "Waiting.", "Waiting.")
+    settings.write_text("")
+    jackstay("approve", "s1", "--plan")
+    ended = jackstay("resume", "s1", "--json")
+    guidance = [event.text for event in ended.events if isinstance(event, GuidanceEvent)]
+    assert guidance
+    assert all(re.search("[\u4e00-\u9fff]", text) for text in guidance)

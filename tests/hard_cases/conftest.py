@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.command import Jackstay
 from tests.elsewhere import Place
 
 
@@ -13,3 +14,8 @@ def place(tmp_path: Path) -> Iterator[Place]:
     made = Place(tmp_path)
     yield made
     made.close()
+
+
+@pytest.fixture
+def jackstay(tmp_path: Path) -> Jackstay:
+    return Jackstay(tmp_path)

@@ -15,11 +15,11 @@ from jackstay import HITL, HITLDecision, SQLiteStore, WarningEvent, cancel, tool
 from jackstay.core import wire
 from jackstay.core.approvals import HITLTask
 from jackstay.core.errors import Conflict, SessionBusy
-from jackstay.core.events import RunEndEvent
+from jackstay.core.events import ReasonDeltaEvent, RunEndEvent, ToolOutputDeltaEvent
 from jackstay.core.messages import Message, Text, Thinking, ToolCall, Usage
 from jackstay.core.state import Batch, BatchCall, RunState
 from jackstay.engine import texts
-from jackstay.engine.ports import Lease, ModelRequest, Record, Reply, Tell
+from jackstay.engine.ports import Lease, ModelRequest, Record, Reply, Tell, ToolContext
 from jackstay.policy.secrets import plain
 from jackstay.store.leases import this_process
 from tests.campaign.mission import KillingStore, die_at
@@ -357,6 +357,35 @@ def test_row_23_a_mark_is_never_written_in_place_of_the_secret(place: Place) -> 
     assert (end.text, end.executed, place.counted) == (texts.STANDS_FOR_SECRET, False, {})
     ask(place.engine(reply(asks("put", "p2", name="[redacted:nothing-known]")), "Done."), "again")
     assert place.counted == {"[redacted:nothing-known]": 1}
+
+
+def test_row_23_a_secret_that_comes_in_pieces_is_never_shown_in_part(place: Place) -> None:
+    @tool(effects={"reads"})
+    async def look(name: str, context: ToolContext) -> str:
+        """Look, telling it bit by bit."""
+        for at in range(0, len(SECRET), 5):
+            context.tell(SECRET[at : at + 5])
+        context.tell(" and more")
+        return "looked"
+
+    class Stammers(Signed):
+        async def reply(self, request: ModelRequest, tell: Tell) -> Reply:
+            for letter in f"I use {SECRET}":
+                tell(letter, True)
+                tell(letter, False)
+            calls = () if len(request.transcript) > 2 else (ToolCall("l1", "look", {"name": "a"}),)
+            return Reply(Message("assistant", (Text(f"I use {SECRET}"), *calls)))
+
+    events = ask(place.engine(model=Stammers(), tools=(look,)))
+    said = {thinking: "" for thinking in (False, True)}
+    for event in events:
+        if isinstance(event, ReasonDeltaEvent):
+            said[event.thinking] += event.text
+    output = "".join(event.text for event in events if isinstance(event, ToolOutputDeltaEvent))
+    assert output == "[redacted:github-token] and more"
+    twice = "I use [redacted:github-token]" * 2
+    assert said == {False: twice, True: twice}
+    assert SECRET[:12] not in repr(events)
 
 
 def test_row_23_redaction_can_be_switched_off(place: Place) -> None:

@@ -36,6 +36,21 @@ def private_key(r: random.Random) -> str:
     return f"-----BEGIN {kind}PRIVATE KEY-----\n{lines}\n-----END {kind}PRIVATE KEY-----"
 
 
+WORDS = (
+    "correct", "horse", "battery", "staple", "window", "orange", "tiger", "lily", "garden", "silver",
+    "monday", "river", "stone", "cloud", "copper", "anchor", "maple", "winter", "summer", "dragon",
+    "coffee", "rocket", "violin", "planet", "candle", "harbor", "meadow", "falcon",
+)  # fmt: skip
+
+
+def of_words(r: random.Random) -> str:
+    """A password that people can remember."""
+    said = r.choice("-_.").join(r.choice(WORDS) for _ in range(r.randint(3, 4)))
+    return r.choice(
+        [said, r.choice(WORDS) + r.choice(WORDS), r.choice(WORDS).capitalize() + f"{r.randint(10, 999)}!"]
+    )
+
+
 def password(r: random.Random) -> str:
     word = r.choice(["hunter", "Sommer", "trustno", "Winter", "letmein", "S3cure!", "qwErty", "m0nkey#"])
     return word + chars(DIGITS, r.randint(2, 5))(r) + r.choice(["", "!", "#x", "_K"])
@@ -78,6 +93,19 @@ KINDS: dict[str, Make] = {
     "bearer header": lambda r: f"Authorization: Bearer {chars(ALNUM, 40)(r)}",
     "command password": lambda r: f"PGPASSWORD={password(r)} psql -h db -c 'select 1'",
     "grafana token": after("glsa_", ALNUM, 32),
+    "github app token": after("ghs_", ALNUM, 36),
+    "slack app token": lambda r: (
+        f"xapp-1-A{chars(ALNUM.upper(), 10)(r)}-{chars(DIGITS, 13)(r)}-{chars(HEX, 64)(r)}"
+    ),
+    "openrouter key": after("sk-or-v1-", HEX, 64),
+    "linear key": after("lin_api_", ALNUM, 40),
+    "notion token": after("ntn_", ALNUM, 46),
+    "postman key": lambda r: f"PMAK-{chars(HEX, 24)(r)}-{chars(HEX, 34)(r)}",
+    "doppler token": after("dp.pt.", ALNUM, 43),
+    "groq key": after("gsk_", ALNUM, 52),
+    "tailscale key": lambda r: f"tskey-auth-{chars(ALNUM, 12)(r)}-{chars(ALNUM, 32)(r)}",
+    "age key": after("AGE-SECRET-KEY-1", "QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L", 58),
+    "atlassian token": after("ATATT3xFfGF0", URLSAFE, 170),
 }
 
 # Values that only their surroundings give away.
@@ -93,6 +121,27 @@ NAMED: dict[str, Make] = {
         f"the db password is {r.choice(['hunter', 'summer', 'dragon'])}{r.randint(10, 9999)}\n"
     ),
     "密码": lambda r: f"密码：{r.choice(['hunter', 'summer'])}{r.randint(10, 9999)}\n",
+}
+
+# Passwords of ordinary words, in the files in which people keep settings: (file name, text).
+SETTINGS: dict[str, tuple[str, Make]] = {
+    "words in .env": (".env", lambda r: f"{r.choice(['DB_', 'SMTP_', ''])}PASSWORD={of_words(r)}\n"),
+    "words in quotes": (".env.local", lambda r: f'DB_PASSWORD="{of_words(r)}"\n'),
+    "words in yaml": (
+        "app.yaml",
+        lambda r: f"db:\n  user: app\n  {r.choice(['', 'root-'])}password: {of_words(r)}\n",
+    ),
+    "words in ini": ("app.ini", lambda r: f"[db]\nuser = app\npasswd = {of_words(r)}\n"),
+    "words in toml": ("app.toml", lambda r: f'[db]\npassword = "{of_words(r)}"\n'),
+    "words in json": ("app.json", lambda r: f'{{\n  "user": "app",\n  "password": "{of_words(r)}"\n}}\n'),
+    "words in properties": ("app.properties", lambda r: f"spring.datasource.password={of_words(r)}\n"),
+    "words in compose": (
+        "compose.yml",
+        lambda r: f"    environment:\n      - POSTGRES_PASSWORD={of_words(r)}\n",
+    ),
+    "words in a Dockerfile": ("Dockerfile", lambda r: f"ENV MYSQL_ROOT_PASSWORD={of_words(r)}\n"),
+    "words in xml": ("app.xml", lambda r: f"<password>{of_words(r)}</password>\n"),
+    "words in .pgpass": (".pgpass", lambda r: f"db.internal:5432:app:app:{of_words(r)}\n"),
 }
 
 PLACES: tuple[str, ...] = (

@@ -8,14 +8,15 @@ import msgspec
 from msgspec.structs import replace
 
 from jackstay.cli.amend_args import amended, tool_of
-from jackstay.cli.override import PLAN_APPROVED, written_down
+from jackstay.cli.override import PLAN_APPROVED, by_a_person, written_down
 from jackstay.cli.plain import command_line
 from jackstay.cli.stored import open_store, stored_state
 from jackstay.cli.switches import calls_argument, home_option, json_option, session_argument
 from jackstay.core.approvals import HITLDecision, HITLTask
 from jackstay.core.errors import JackstayError
 from jackstay.core.wire import encode
-from jackstay.runtime.commands import approve_plan, person, plan_waits
+from jackstay.engine.telling import told_decision
+from jackstay.runtime.commands import approve_plan, person, plan_to_approve, plan_waits
 from jackstay.runtime.hitl import HITL, why_not
 from jackstay.runtime.session import AgentSession
 
@@ -130,13 +131,15 @@ class Where(msgspec.Struct, frozen=True):
 
 def _approve_plan(session_id: str, comment: str | None, where: Where) -> None:
     """Record and post it, and say what comes next."""
+    by_a_person()
     store = open_store(where.home)
     session = AgentSession(session_id, store)
     state = stored_state(store, session_id)
     if comment and session.pending_tasks():
         raise click.UsageError("calls wait in this session too: give the comment with their decision")
-    approve_plan(session, comment=comment)
+    plan_to_approve(session)
     written_down(where.home, state, replace(PLAN_APPROVED, said=comment or ""))
+    approve_plan(session, comment=comment)
     if where.as_json:
         said = {"session_id": session_id, "run_id": state.run_id, "plan": "approved", "by": person()}
         click.echo(encode(said))
@@ -151,6 +154,7 @@ def _approve_plan(session_id: str, comment: str | None, where: Where) -> None:
 def _decide(
     session_id: str, call_ids: Sequence[str], decide: Callable[[HITLTask], HITLDecision], where: Where
 ) -> None:
+    by_a_person()
     store = open_store(where.home)
     run_id = stored_state(store, session_id).run_id
     session = AgentSession(session_id, store)
@@ -164,7 +168,7 @@ def _decide(
     for call_id, decision in decisions.items():
         tool = waiting[call_id].tool_name
         if where.as_json:
-            said = {"call_id": call_id, "tool_name": tool, "decision": decision}
+            said = {"call_id": call_id, "tool_name": tool, "decision": told_decision(decision)}
             click.echo(encode({"session_id": session_id, "run_id": run_id, **said}))
         else:
             click.echo(f"{_DONE[decision.kind]} {call_id} ({tool})")

@@ -117,8 +117,8 @@ class Request:
         except KeyboardInterrupt:
             return None
         if answer is not None and answer.words is None and state is not None:
-            approve_plan(self._session)
             written_down(self._home, state, PLAN_APPROVED)
+            approve_plan(self._session)
         return answer
 
     def _calls_decided(self) -> bool:

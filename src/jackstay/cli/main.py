@@ -131,13 +131,14 @@ def run_command(args: list[str] | None = None) -> int:
 def explain(problem: Exception) -> int:
     """Say on stderr what went wrong and what to do; the exit code for it."""
     from jackstay.core.errors import ConfigError, JackstayError
+    from jackstay.policy.secrets import redact
 
     while isinstance(problem, ExceptionGroup) and len(problem.exceptions) == 1:
         problem = problem.exceptions[0]
     if isinstance(problem, JackstayError):
-        click.echo(f"jackstay: {problem}", err=True)
+        click.echo(f"jackstay: {redact(str(problem))}", err=True)
         return USAGE if isinstance(problem, ConfigError) else FAILED
-    text = f"jackstay: {type(problem).__name__}: {problem}"
+    text = redact(f"jackstay: {type(problem).__name__}: {problem}")
     click.echo(f"{text}\nThis was not foreseen; JACKSTAY_DEBUG=1 shows where it happened.", err=True)
     return FAILED
 

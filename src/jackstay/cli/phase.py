@@ -5,20 +5,22 @@ from typing import Any
 
 import click
 
-from jackstay.cli.override import Override, written_down
+from jackstay.cli.override import Override, by_a_person, written_down
 from jackstay.cli.plain import command_line, safe, shown
 from jackstay.cli.screen import Paint
 from jackstay.cli.stored import open_store, stored_state
 from jackstay.cli.switches import home_option, json_option, session_argument
-from jackstay.core.phase import Phase, PhaseState
+from jackstay.core.phase import Finding, Phase, PhaseState
 from jackstay.core.state import RunState
-from jackstay.core.wire import encode
+from jackstay.core.wire import decode_json, encode
 from jackstay.engine.ports import Posted
 from jackstay.policy.data import BUILT_IN
 from jackstay.policy.gates import GATES
 from jackstay.policy.guidance import way_on
+from jackstay.policy.masking import redact_value
 from jackstay.policy.phases import open_items
-from jackstay.runtime.commands import commands, person, set_phase
+from jackstay.policy.secrets import redact
+from jackstay.runtime.commands import commands, let_stay, person, set_phase
 from jackstay.runtime.session import AgentSession
 
 
@@ -30,6 +32,7 @@ def phase() -> None:
     Examples:
       jackstay phase show s-4f1c
       jackstay phase set s-4f1c executing --reason "approved on the phone"
+      jackstay phase let-stay s-4f1c pid:4711 --reason "the dev server is mine"
     """
 
 
@@ -50,10 +53,10 @@ def show_phase(session: str, home: str | None, as_json: bool) -> None:
     state = stored_state(store, session)
     posted = commands(AgentSession(session, store))
     if as_json:
-        click.echo(encode(_object(state, posted)))
+        click.echo(encode(redact_value(decode_json(encode(_object(state, posted))))))
         return
     for line in _lines(state, posted):
-        click.echo(line)
+        click.echo(redact(line))
 
 
 def _object(state: RunState, posted: tuple[Posted, ...]) -> dict[str, Any]:
@@ -63,12 +66,18 @@ def _object(state: RunState, posted: tuple[Posted, ...]) -> dict[str, Any]:
         "returns_to": now.returns_to, "reason": now.reason, "gate": gate.name, "strength": gate.strength,
         "discipline": state.policy.mode, "approved_by": now.approved_by, "changed": now.changed,
         "unverified": now.unverified, "ticks": now.ticks, "open": _open(now),
+        "findings": _found(now), "kept": now.kept,
         "commanded": [{"command": item.command, **(item.data or {})} for item in posted],
     }  # fmt: skip
 
 
 def _open(now: PhaseState) -> tuple[str, ...]:
     return open_items(now, BUILT_IN.required) if now.phase is Phase.CLOSING else ()
+
+
+def _found(now: PhaseState) -> tuple[Finding, ...]:
+    """What keeps items open; that of ticked ones is settled."""
+    return tuple(one for one in now.findings if one.item in _open(now))
 
 
 def _lines(state: RunState, posted: tuple[Posted, ...]) -> list[str]:
@@ -85,7 +94,11 @@ def _lines(state: RunState, posted: tuple[Posted, ...]) -> list[str]:
         lines.append(f"  approved   by {safe(now.approved_by)}")
     lines += [f"  changed    {shown(path)}" for path in now.changed]
     lines += [f"  ticked     {tick.item}: {safe(tick.evidence)}" for tick in now.ticks]
+    lines += [
+        f"  stays      {shown(one.finding.subject)} (by {safe(one.by)}: {safe(one.reason)})" for one in now.kept
+    ]
     lines += [f"  open       {item}" for item in _open(now)]
+    lines += [f"  found      {shown(one.subject)}: {safe(one.text)}" for one in _found(now)]
     way = way_on(now, BUILT_IN.texts_for(""), required=BUILT_IN.required)
     lines.append(f"  way on     {way}")
     return lines + [f"  commanded  {_said(item)}, taken up with the next request" for item in posted]
@@ -100,6 +113,8 @@ def _said(item: Posted) -> str:
             what = "the plan is approved"
         case "cancel":
             what = "its run is cancelled"
+        case "let_stay":
+            what = f"let stay: {', '.join(map(str, data.get('subjects', ())))}"
         case _:
             what = str(item.command)
     reason = data.get("reason") or data.get("comment")
@@ -126,12 +141,13 @@ def set_phase_of(session: str, phase: str, reason: str, home: str | None, as_jso
     """
     if not reason.strip():
         raise click.UsageError("--reason is empty: say why, it is what the audit will show")
+    by_a_person()
     store = open_store(home)
     state = stored_state(store, session)
-    set_phase(AgentSession(session, store), Phase(phase), reason)
     written_down(
         home, state, Override("override", "phase set", reason, f"{state.policy.phase.phase} → {phase}")
     )
+    set_phase(AgentSession(session, store), Phase(phase), reason)
     if as_json:
         said = {
             "session_id": session,
@@ -143,3 +159,38 @@ def set_phase_of(session: str, phase: str, reason: str, home: str | None, as_jso
         return
     click.echo(f"session {session} goes to {phase} with its next request (now: {state.policy.phase.phase})")
     click.echo(f"go on with: {command_line('run', '--session', session, 'go on', home=home)}")
+
+
+@phase.command("let-stay", short_help="Let leftovers stay that closing has found; it is recorded.")
+@session_argument
+@click.argument("subjects", nargs=-1, required=True, metavar="SUBJECT...")
+@click.option("--reason", required=True, metavar="TEXT", help="Why; it is recorded with your name.")
+@home_option
+@json_option
+def let_stay_of(session: str, subjects: tuple[str, ...], reason: str, home: str | None, as_json: bool) -> None:
+    """Let leftovers stay that the closing checks have found, so that the session can close.
+
+    SUBJECT is what `jackstay phase show` says was found (a path, pid:N, ssh:HOST), or an open item's id, which
+    is ticked in your name. It takes effect when the session goes on, and is recorded in the audit. No agent can
+    do this.
+
+    \b
+    Examples:
+      jackstay phase let-stay s-4f1c pid:4711 --reason "the dev server is mine"
+      jackstay phase let-stay s-4f1c tests/keys.py --reason "a made-up key"
+
+    Exits 0 when it is stored, 1 when there is no such session or nothing of that name was found.
+    """
+    if not reason.strip():
+        raise click.UsageError("--reason is empty: say why, it is what the audit will show")
+    by_a_person()
+    store = open_store(home)
+    run_id = stored_state(store, session).run_id
+    let_stay(AgentSession(session, store), subjects, reason)
+    if as_json:
+        click.echo(encode({
+            "session_id": session, "run_id": run_id, "subjects": subjects, "by": person(), "reason": reason,
+        }))  # fmt: skip
+        return
+    click.echo(f"may stay: {', '.join(map(shown, subjects))}")
+    click.echo(f"go on with: {command_line('resume', session, home=home)}")

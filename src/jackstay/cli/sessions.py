@@ -17,8 +17,11 @@ from jackstay.cli.switches import home_option, json_option, session_argument
 from jackstay.cli.transcript import transcript_lines
 from jackstay.core.errors import JackstayError, SessionBusy, UnknownSession
 from jackstay.core.phase import Phase
-from jackstay.core.wire import encode
+from jackstay.core.wire import decode_json, encode
 from jackstay.engine.ports import SessionInfo, SessionStore
+from jackstay.engine.telling import told_message
+from jackstay.policy.masking import redact_value
+from jackstay.policy.secrets import redact
 
 OPEN = "open"  # under way, or interrupted
 
@@ -156,8 +159,10 @@ def _exported(store: SessionStore, session: str) -> bytes:
     state = stored.state
     whole = {
         "session_id": session, "run_id": state.run_id, "agent": state.agent, "outcome": state.outcome,
-        "text": state.text, "usage": state.usage, "settings": state.settings, "policy": state.policy,
-        "messages": list(state.transcript), "events": list(store.events(session)), "dropped": stored.dropped,
+        "text": redact(state.text), "usage": state.usage, "settings": redact_value(state.settings),
+        "policy": redact_value(decode_json(encode(state.policy))),
+        "messages": [told_message(message) for message in state.transcript],
+        "events": list(store.events(session)), "dropped": stored.dropped,
     }  # fmt: skip
     return encode(whole)
 

@@ -22,7 +22,7 @@ from jackstay.engine.stoploop import StopLoopInterceptor
 from jackstay.policy.permissions import parse_rule
 from jackstay.runtime.engine import HarnessEngine
 
-DEFAULT_TOOLS = ("read", "write", "edit", "ls", "grep", "glob", "bash", "todo", "webfetch")
+DEFAULT_TOOLS = ("read", "write", "edit", "ls", "grep", "glob", "bash", "todo", "webfetch", "skill")
 BUILT_IN = Config(
     tools=DEFAULT_TOOLS, hitl=True, discipline="strict", max_turns=20, permission_default="workspace",
     on_deadline="deny",
@@ -114,7 +114,7 @@ def _remembered(settings: JsonObject) -> Config:
 
 _KEPT = (
     "model", "tools", "disallowed_tools", "discipline", "max_turns", "max_tokens", "max_cost", "max_seconds",
-    "permission_default",
+    "permission_default", "language",
 )  # fmt: skip
 
 
@@ -157,7 +157,7 @@ def _engine_settings(config: Config, home: Path, workspace: Path) -> dict[str, A
     return settings | said
 
 
-_PASSED_ON = ("max_turns", "max_tokens", "max_cost", "max_seconds", "permission_default")
+_PASSED_ON = ("max_turns", "max_tokens", "max_cost", "max_seconds", "permission_default", "language")
 
 
 # -- models under names of the user's ----------------------------------------------------------------------

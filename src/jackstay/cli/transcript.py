@@ -8,6 +8,7 @@ from jackstay.cli.screen import gate_text
 from jackstay.cli.waiting import task_lines
 from jackstay.core import events as ev
 from jackstay.core.state import RunState
+from jackstay.policy.secrets import redact
 
 RESULT_LINES = 12
 
@@ -40,7 +41,9 @@ def transcript_lines(state: RunState, events: Iterable[ev.Event]) -> Iterator[st
 def _prompts(state: RunState, told: list[ev.Event]) -> Iterator[str]:
     """The users' words, one per run; compaction may have taken the oldest, so they are counted from the end."""
     begun = sum(isinstance(event, ev.RunStartEvent) and not event.resumed for event in told)
-    said = [message.text for message in state.transcript if message.role == "user" and message.note is None]
+    said = [
+        redact(message.text) for message in state.transcript if message.role == "user" and message.note is None
+    ]
     kept = said[-begun:] if begun else []
     yield from [*[""] * (begun - len(kept)), *kept]
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from jackstay.cli.override import by_a_person
 from jackstay.cli.plain import safe
 from jackstay.cli.switches import home_option, json_option
 from jackstay.config.load import FILE, read
@@ -39,6 +40,7 @@ def trust(directory: str | None, remove: bool, listing: bool, home: str | None, 
         return
     if directory is None:
         raise click.UsageError("name a directory, or say --list")
+    by_a_person()
     project = Path(directory).resolve()
     if remove:
         done = "trusted no more" if trusted.remove(project) else "was not trusted"

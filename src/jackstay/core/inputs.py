@@ -13,7 +13,7 @@ StopReason = str
 
 
 class Command(msgspec.Struct, frozen=True, gc=False):
-    """What a person commands from outside a run: `approve_plan`, `force_phase`, `cancel`."""
+    """What a person commands from outside a run: `approve_plan`, `force_phase`, `let_stay`, `cancel`."""
 
     name: str
     by: str

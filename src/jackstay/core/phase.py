@@ -59,6 +59,14 @@ class Finding(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     residue: bool = True
 
 
+class Kept(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """A finding that a person lets stay: who, and why."""
+
+    finding: Finding
+    by: str
+    reason: str
+
+
 class Checked(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """What the harness's own check of an item found. `ok` with no findings left that have to go.
 
@@ -78,9 +86,9 @@ class PhaseState(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     nobody; `acted` — something with effects has run; `snapshot` — the workspace was copied before it.
     `changed` are the files written (`changed_more` counts those beyond the bound), `unverified` those nobody
     has looked at since, `replaced` strings that edits replaced. `ticks`, `required` and `findings` are the
-    closing checklist, `commit_word` the user's word about committing. `skills` were given in this task,
-    `wanted` are to be given next, `missing` were said to be missing. `notices` are said once, with the next
-    guidance. Every tuple is bounded by the code that fills it.
+    closing checklist, `kept` what a person lets stay, `commit_word` the user's word about committing. `skills`
+    were given in this task, `wanted` are to be given next, `missing` were said to be missing. `notices` are
+    said once, with the next guidance. Every tuple is bounded by the code that fills it.
     """
 
     phase: Phase = Phase.NO_TASK
@@ -95,6 +103,7 @@ class PhaseState(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     ticks: tuple[Tick, ...] = ()
     required: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
+    kept: tuple[Kept, ...] = ()
     changed: tuple[str, ...] = ()
     changed_more: int = 0
     unverified: tuple[str, ...] = ()

@@ -19,7 +19,7 @@ class RunBounds(Bounds, frozen=True, gc=False):
     it, `session_window` how many messages of earlier runs stay verbatim. `model` names the model,
     `summary_window` is the window of another one that writes summaries.
     `discipline`: how strictly it holds; `data`: its words and tables; `skills`: texts to load, by (name,
-    language).
+    language). `redacts`: is what a run tells told without secrets?
     """
 
     compression: CompressionParams | None = None
@@ -32,6 +32,7 @@ class RunBounds(Bounds, frozen=True, gc=False):
     discipline: Mode = "off"
     data: PolicyData = BUILT_IN
     skills: Mapping[tuple[str, str], str] = NO_SKILLS
+    redacts: bool = True
 
 
 DEFAULT_BOUNDS = RunBounds()

@@ -65,6 +65,9 @@ def obey(draft: Draft, commands: Iterable[Command], bounds: RunBounds) -> None:
             phase = Phase(command.detail["phase"])
             reason = str(command.detail.get("reason", ""))
             _take(draft, sessions.force_phase(policy, phase, reason, by=command.by, data=bounds.data))
+        elif command.name == "let_stay":
+            subjects, reason = command.detail["subjects"], str(command.detail.get("reason", ""))
+            _take(draft, sessions.let_stay(policy, subjects, reason, by=command.by, data=bounds.data))
 
 
 def _approve_plan(draft: Draft, command: Command, bounds: RunBounds) -> None:

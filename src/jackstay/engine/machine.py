@@ -26,10 +26,16 @@ from jackstay.engine import acting, context, discipline, loops, resuming, stoppi
 from jackstay.engine.bounds import DEFAULT_BOUNDS, RunBounds
 from jackstay.engine.draft import Draft, Step
 from jackstay.engine.overflow import limit_named_in
+from jackstay.engine.telling import told
 
 
 def step(state: RunState, happened: Input, bounds: RunBounds = DEFAULT_BOUNDS) -> Step:
-    """The step that this input leads to. Pure: equal arguments, equal answers."""
+    """The step that this input leads to, told without secrets. Pure: equal arguments, equal answers."""
+    made = _step(state, happened, bounds)
+    return told(made) if bounds.redacts else made
+
+
+def _step(state: RunState, happened: Input, bounds: RunBounds) -> Step:
     draft = Draft(state, happened.at)
     match happened:
         case Replied():

@@ -7,13 +7,14 @@ from msgspec.structs import replace
 from jackstay.core.approvals import HITLDecision, HITLTask
 from jackstay.core.events import HITLDecidedEvent, RuleAddedEvent, RunStartEvent
 from jackstay.core.facts import CallFacts
-from jackstay.core.inputs import Cancelled, Command, Resumed
+from jackstay.core.inputs import Cancelled, Resumed
 from jackstay.core.messages import ToolCall, ToolResult, note, snapshot
 from jackstay.core.phase import Phase
 from jackstay.core.state import Batch, BatchCall, RunState
 from jackstay.engine import acting, discipline, stopping, texts, turns
 from jackstay.engine.bounds import RunBounds
 from jackstay.engine.draft import Draft, Step
+from jackstay.policy.masking import unredacted
 from jackstay.policy.permissions import granted
 
 
@@ -28,7 +29,7 @@ def calls_to_judge(state: RunState, decisions: dict[str, HITLDecision]) -> tuple
 def _effective(item: BatchCall, decision: HITLDecision | None) -> ToolCall:
     said = item.decision or decision
     if said is not None and said.is_approved and said.new_args is not None:
-        return replace(item.call, args=snapshot(said.new_args))
+        return replace(item.call, args=snapshot(unredacted(said.new_args, item.call.args)))
     return item.call
 
 
@@ -42,12 +43,12 @@ def resume(draft: Draft, resumed: Resumed, bounds: RunBounds) -> Step:
     if order is not None:
         stopping.cancel(draft, Cancelled(draft.at, order.by))
         return draft.step()
-    approval = _obey(draft, resumed, bounds)
+    said = _obey(draft, resumed, bounds)
     if state.batch is None:
         turn = state.turn - 1 if state.reasoning else state.turn
         draft.set(turn=turn, reasoning=False, overflows=0, overflow_limit=None, notes=())
-        if approval is not None:
-            draft.say(note("approval", texts.plan_approved(approval)))
+        if said is not None:
+            draft.say(note("approval", said))
         turns.next_turn(draft, bounds)
         return draft.step()
     facts = {
@@ -64,26 +65,33 @@ def resume(draft: Draft, resumed: Resumed, bounds: RunBounds) -> Step:
 
 
 def _after_the_end(draft: Draft, resumed: Resumed, bounds: RunBounds) -> Step:
-    """A run that has ended stays as it is, unless its last word was a plan that a person has approved since."""
+    """A run that has ended stays as it is, unless a person has said since what it waited for: that the plan is
+    approved, or that what keeps it from closing may stay.
+    """
     state = draft.state
     commanded = any(one.name != stopping.CANCEL for one in resumed.commands)
-    approval = _obey(draft, resumed, bounds) if commanded else None
-    if approval is None:
+    said = _obey(draft, resumed, bounds) if commanded else None
+    if said is None:
         draft.tell_end(state.outcome or "answered", state.text, error=state.error)
         return draft.step() if commanded else draft.unstored()
     draft.set(outcome=None, text="", error=None, nudges=0, closing_turn=False)
-    draft.say(note("approval", texts.plan_approved(approval)))
+    draft.say(note("approval", said))
     turns.next_turn(draft, bounds)
     return draft.step()
 
 
-def _obey(draft: Draft, resumed: Resumed, bounds: RunBounds) -> Command | None:
-    """Do what a person commanded; the approval of the plan that waited, when one took effect."""
-    before = draft.state.policy.phase.phase
+def _obey(draft: Draft, resumed: Resumed, bounds: RunBounds) -> str | None:
+    """Do what a person commanded; what the model reads of it, where that is what the run waited for."""
+    before = draft.state.policy.phase
     discipline.obey(draft, resumed.commands, bounds)
-    if before is not Phase.PLANNING or draft.state.policy.phase.phase is not Phase.EXECUTING:
-        return None
-    return next((one for one in resumed.commands if one.name == "approve_plan"), None)
+    after = draft.state.policy.phase
+    by_name = {one.name: one for one in resumed.commands}
+    notes = bounds.data.texts_for(draft.state.policy.language).notes
+    if before.phase is Phase.PLANNING and after.phase is Phase.EXECUTING and "approve_plan" in by_name:
+        return texts.plan_approved(by_name["approve_plan"], notes)
+    if after.phase is Phase.CLOSING and (after.kept, after.ticks) != (before.kept, before.ticks):
+        return texts.may_stay(by_name["let_stay"], notes)
+    return None
 
 
 Fresh = dict[str, tuple[ToolCall, CallFacts]]

@@ -38,11 +38,16 @@ MAY_HAVE_RUN = (
 )
 
 
-def plan_approved(command: Command) -> str:
+def plan_approved(command: Command, notes: dict[str, str]) -> str:
     """What the model reads of an approval that came as a command, not as a message."""
     comment = command.detail.get("comment")
-    said = f" They say: {comment}" if comment else ""
-    return f"Your user ({command.by}) approves the plan: go ahead with it.{said}"
+    said = [notes["go_ahead"].format(by=command.by)]
+    return " ".join([*said, notes["they_say"].format(comment=comment)] if comment else said)
+
+
+def may_stay(command: Command, notes: dict[str, str]) -> str:
+    """What the model reads when a person has decided about what kept the task from closing."""
+    return notes["go_on_closing"].format(by=command.by)
 
 
 def unreadable(call: ToolCall) -> str:

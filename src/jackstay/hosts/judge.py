@@ -101,7 +101,7 @@ class Judge:
         """May this call run now? Copies away what it would change before it may.
 
         Without `can_ask` a question is kept for `jackstay host approve`, and the same call passes once when it
-        is tried again after that. Raises StoreError, ConfigError, OSError.
+        is tried again after that. Raises StoreError, ConfigError, AuditFailed, OSError.
         """
         settings, data = self._settings(call.workspace or call.cwd)
         it = known(self.names, call.tool, call.args, call.id)
@@ -352,7 +352,7 @@ class Judge:
     # -- the record ------------------------------------------------------------------------------------
 
     def _record(self, session: Session, it: Known, weighed: Weighed, said: tuple[Decision, Verdict]) -> None:
-        """Every refusal and every question is written down. Raises OSError when it cannot be."""
+        """Every refusal and every question is written down. Raises AuditFailed when it cannot be."""
         fixed, verdict = said
         at, name = self._clock(), f"{session.host}:{session.id}"
         blocked = [one for one in weighed.happenings if isinstance(one, Blocked)]

@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from jackstay.core.phase import Checked as Checked
-from jackstay.core.phase import Finding, Phase, PhaseState, Tick
+from jackstay.core.phase import Finding, Kept, Phase, PhaseState, Tick
 from jackstay.policy.happenings import Happening, ItemTicked
 from jackstay.policy.phases import open_items
 
@@ -159,6 +159,7 @@ def tick(
             return Ticked(
                 state, problem=f"{item} is checked by the harness; its check did not run, so it stays open"
             )
+        checked = _settled(checked, state.kept)
         state = replace(state, findings=_findings(state, item, checked))
         problem = _unsettled(state, checked, evidence)
         if problem:
@@ -166,6 +167,36 @@ def tick(
         evidence = f"{checked.summary}; {evidence}"[:MAX_EVIDENCE]
     ticks = (*(t for t in state.ticks if t.item != item), Tick(item, evidence, one.checked_by))
     return Ticked(replace(state, ticks=ticks), (ItemTicked(item, evidence),))
+
+
+def let_stay(
+    state: PhaseState, subject: str, reason: str, *, by: str, required: tuple[str, ...] = ()
+) -> Ticked:
+    """A person lets a finding stay, named by its subject or the end of it, or ticks an open item, named by its id.
+
+    Never to be offered as a tool. `problem` says what can be named, where the subject is nothing of it.
+    """
+    left = open_items(state, required)
+    if state.phase is not Phase.CLOSING:
+        return Ticked(state, problem=f"nothing is being closed: the phase is {state.phase}")
+    found = tuple(one for one in state.findings if _is_meant(one.subject, subject) and one.item in left)
+    if found:
+        rest = tuple(one for one in state.findings if one not in found)
+        kept = (*state.kept, *(Kept(one, by, reason[:MAX_EVIDENCE]) for one in found))
+        return Ticked(replace(state, findings=rest, kept=kept[-MAX_FINDINGS:]))
+    if subject in left:
+        evidence = f"{by}: {reason}"[:MAX_EVIDENCE]
+        ticks = (*state.ticks, Tick(subject, evidence, by))
+        rest = tuple(one for one in state.findings if one.item != subject)
+        return Ticked(replace(state, ticks=ticks, findings=rest), (ItemTicked(subject, evidence),))
+    named = ", ".join(dict.fromkeys([*(one.subject for one in state.findings if one.item in left), *left]))
+    return Ticked(
+        state, problem=f"{subject!r} is neither found nor open; what can stay is: {named or 'nothing'}"
+    )
+
+
+def _is_meant(subject: str, said: str) -> bool:
+    return subject == said or subject.endswith(f"/{said.lstrip('/')}")
 
 
 def untick(state: PhaseState, *items: str) -> tuple[PhaseState, tuple[Happening, ...]]:
@@ -199,6 +230,21 @@ def _not_now(state: PhaseState, item: str, evidence: str, known: dict[str, Item]
 def _findings(state: PhaseState, item: str, checked: Checked) -> tuple[Finding, ...]:
     others = tuple(finding for finding in state.findings if finding.item != item)
     return (*others, *checked.findings)[:MAX_FINDINGS]
+
+
+def _settled(checked: Checked, kept: tuple[Kept, ...]) -> Checked:
+    """The result without what a person lets stay; of credentials only those that they saw, line by line."""
+    left = tuple(one for one in checked.findings if not any(_is_kept(one, other.finding) for other in kept))
+    count = len(checked.findings) - len(left)
+    if not count:
+        return checked
+    ok = checked.ok or not any(one.residue for one in left)
+    return Checked(ok, f"{checked.summary}, {count} of them left as a person said", left)
+
+
+def _is_kept(finding: Finding, kept: Finding) -> bool:
+    same = (finding.item, finding.subject) == (kept.item, kept.subject)
+    return same and (finding.item != CREDENTIAL_SCAN or finding.text == kept.text)
 
 
 def _unsettled(state: PhaseState, checked: Checked, evidence: str) -> str:

@@ -1,5 +1,7 @@
 """The five questions in one hand: what somebody who writes a host adapter holds."""
 
+from collections.abc import Iterable
+
 from jackstay.core.decision import Decision
 from jackstay.core.facts import CallFacts
 from jackstay.core.messages import JsonObject, ToolCall, ToolResult
@@ -99,6 +101,10 @@ class Policy:
     def force_phase(self, state: PolicyState, phase: Phase, reason: str, *, by: str) -> Outcome:
         """A person moves the phase, whatever the table says."""
         return sessions.force_phase(state, phase, reason, by=by, data=self._data)
+
+    def let_stay(self, state: PolicyState, subjects: Iterable[str], reason: str, *, by: str) -> Outcome:
+        """A person lets leftovers stay that closing has found, or ticks items of the checklist."""
+        return sessions.let_stay(state, subjects, reason, by=by, data=self._data)
 
     def lost(self, state: PolicyState, why: str) -> PolicyState:
         """What a known session goes on with when its state could not be read."""

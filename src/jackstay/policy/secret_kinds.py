@@ -14,7 +14,8 @@ class SecretKind(Struct, frozen=True, gc=False):
     counts with at least `entropy` bits a character; `mixed` asks for both letters and digits. `case` tells
     whether the pattern means its letters' case. A kind is looked for in the line of a keyword, or up to `reach`
     characters from it. `telling` values have a
-    format that nothing else has.
+    format that nothing else has. A value of ordinary `words` counts unless one of them says that it is a name.
+    Kinds for `config` are only looked for in files that hold settings: in source such a value would be code.
     """
 
     name: str
@@ -25,6 +26,8 @@ class SecretKind(Struct, frozen=True, gc=False):
     case: bool = True
     reach: int = 0
     telling: bool = False
+    words: bool = False
+    config: bool = False
     examples: tuple[str, ...] = ()
     not_examples: tuple[str, ...] = ()
 
@@ -41,6 +44,9 @@ _NAME = r"[A-Za-z0-9_.\-]{0,40}"
 _ASSIGNED = r"[\"']?\s*(?::=|=>|=|:)\s*"
 _SECRET_WORD = r"(?:api[_-]?key|apikey|secret|token|auth[_-]?key|access[_-]?key|private[_-]?key|credential|client[_-]?key|signing[_-]?key|encryption[_-]?key)"
 _PASSWORD_WORD = r"(?:passw(?:or)?d|passwd|passphrase|pwd|密码|口令)"
+_PASSWORD_KEYS = ("passwd", "password", "passphrase", "pwd", "passw", "密码", "口令")
+_BEFORE = r"(?:^|[\n,{;])[ \t]*(?:(?:export|set|ENV|ARG|-e|-)[ \t]+)?"
+_LINE_END = r"[ \t]*(?=\r?(?:\n|\Z)|[ \t]#)"
 
 KINDS: tuple[SecretKind, ...] = (
     SecretKind(
@@ -158,30 +164,70 @@ KINDS: tuple[SecretKind, ...] = (
                ("--password", "--passwd", "--passphrase", "--token", "--secret", "--api-key"), entropy=2.2, mixed=True,
                examples=("tool --password=¦hunter2x --host a", "deploy --token ¦q9LmXvZ8f3kT"),
                not_examples=("--password PASSWORD", "--token TOKEN1", "--password-file x1.txt")),
-    SecretKind("connection-password", r"(?:^|[;\"'\s])(?:password|pwd)=(?P<secret>[^;\"'\s{}$<%]{4,128});", ("password=", "pwd="),
+    SecretKind("connection-password", r"(?:^|[;\"'\s])(?:password|pwd)=(?P<secret>[^;\"'\s{}$<]{4,128});", ("password=", "pwd="),
                entropy=1.5, case=False, examples=("Server=db;User Id=app;Password=¦hunter2;Timeout=3",)),
     SecretKind(
         "password",
-        rf"{_PASSWORD_WORD}{_NAME}{_ASSIGNED}[urbURB]?(?P<q>[\"'])(?P<secret>[^\"'\s\\{{}}<>$%()\[\]]{{6,128}})(?P=q)(?![.\w])",
-        ("passwd", "password", "passphrase", "pwd", "passw", "密码", "口令"), entropy=2.2, case=False, mixed=True,
+        rf"{_PASSWORD_WORD}{_NAME}{_ASSIGNED}[urbURB]?(?P<q>[\"'])(?P<secret>[^\"'\s\\{{}}<>$()\[\]]{{6,128}})(?P=q)(?![.\w])",
+        _PASSWORD_KEYS, entropy=2.0, case=False, mixed=True,
         examples=("password = \"¦hunter2\"", "DB_PASSWORD: '¦q9LmXvZ8'", "{\"passwd\": \"¦S3cure!pass\"}", "密码: \"¦hunter2\""),
         not_examples=("password = \"password\"", "password_field = \"id_password1.name\"[0]", "password = getpass()",
                       "PASSWORD = '${DB_PASSWORD}'", "password: \"required\""),
     ),
     SecretKind(
         "password-line",
-        rf"(?:^|[\n,;])[ \t]*(?:export[ \t]+|set[ \t]+|-[ \t]+)?[A-Za-z0-9_.\-]{{0,40}}?{_PASSWORD_WORD}[A-Za-z0-9_]*[ \t]*(?:=|:[ \t]+)[ \t]*"
+        rf"(?:^|[\n,;])[ \t]*(?:(?:export|set|ENV|ARG|-e|-)[ \t]+)?[A-Za-z0-9_.\-]{{0,40}}?{_PASSWORD_WORD}[A-Za-z0-9_]*[ \t]*(?:=|:[ \t]+)[ \t]*"
         r"(?P<secret>[^\s\"'\\{}<>$%()\[\],;.:]{6,128})[ \t]*(?=\r?(?:\n|\Z)|#)",
-        ("passwd", "password", "passphrase", "pwd", "passw", "密码", "口令"), entropy=2.4, case=False, mixed=True,
+        _PASSWORD_KEYS, entropy=2.0, case=False, mixed=True,
         examples=("DB_PASSWORD=¦hunter2\n", "  password: ¦q9LmXvZ8\n", "export ADMIN_PWD=¦S3cure!pass9"),
         not_examples=("    password = self.password1\n", "password: str\n", "password = md5_password\n", "password=None"),
     ),
     SecretKind(
         "password-in-words",
         rf"{_PASSWORD_WORD}\s*(?:\bis\b|\bwas\b|为|是|：|:)\s*[\"'“「`]?(?P<secret>(?=[^\s\"'`]*\d)[A-Za-z0-9!@#%^&*+\-]{{6,64}})(?![\w(.=\[])",
-        ("passwd", "password", "passphrase", "pwd", "passw", "密码", "口令"), entropy=2.4, case=False, mixed=True,
+        _PASSWORD_KEYS, entropy=2.0, case=False, mixed=True,
         examples=("the db password is ¦hunter2", "密码是¦hunter2", "口令：¦q9LmXvZ8"),
         not_examples=("the password is required", "password is 8 characters", "password: sha256("),
+    ),
+    SecretKind(
+        "passphrase",
+        rf"{_PASSWORD_WORD}\d?{_ASSIGNED}(?P<q>[\"']?)(?P<secret>[a-z0-9]{{3,}}(?:-[a-z0-9]{{2,}}){{2,}})(?P=q)(?![\w.(\[-])",
+        _PASSWORD_KEYS, case=False, words=True,
+        examples=("password=¦correct-horse-battery", "passphrase: \"¦tiger-lily-garden-73\""),
+        not_examples=("password = a-b-c", "password: my-password-file", "password=reset-user-name-field"),
+    ),
+    SecretKind(
+        "password-variable",
+        r"(?:^|[\n;&\s])(?:[A-Z0-9]+_){0,6}(?:PASSWORD|PASSWD|PASSPHRASE|PWD|PASS)\d?=(?P<q>[\"']?)"
+        r"(?P<secret>[^\s\"'\\{}<>$()`,;/][^\s\"'\\{}<>$()`,;]{5,127})(?P=q)(?=\s|\Z|[;&])",
+        ("PASSWORD=", "PASSWD=", "PASSPHRASE=", "PWD=", "_PASS="), entropy=1.9, words=True,
+        examples=("DB_PASSWORD=¦tigerlily\n", "ENV MYSQL_ROOT_PASSWORD=¦tiger_lily_7", "- REDIS_PASS=¦silver.river"),
+        not_examples=("OLDPWD=/home/me/src", "DB_PASSWORD=${PW}", "PASSWORD=changeme", "DB_PASSWORD=db_password", "PASSWORD=None"),
+    ),
+    SecretKind(
+        "password-element",
+        rf"<(?:[\w.-]+:)?[\w.-]{{0,40}}{_PASSWORD_WORD}>\s*(?P<secret>[^\s<>{{}}$]{{6,128}})\s*</", _PASSWORD_KEYS, entropy=1.9,
+        case=False, words=True,
+        examples=("<password>¦tiger.lily</password>", "<db:Password>¦q9LmXvZ8</db:Password>"),
+        not_examples=("<password>password</password>", "<password>${db.password}</password>", "<password>string</password>"),
+    ),
+    SecretKind(
+        "pgpass-line", r"(?:^|\n)[^\s:#]{1,80}:(?:5432|\*):[^\s:]{1,64}:[^\s:]{1,64}:(?P<secret>[^\s:]{4,128})[ \t]*(?=\r?(?:\n|\Z))",
+        (":5432:", ":*:"), entropy=1.5, words=True,
+        examples=("db.internal:5432:app:app:¦tigerlily\n", "*:*:*:bot:¦q9LmXvZ8"), not_examples=("db:5432:app:user:password",),
+    ),
+    SecretKind(
+        "password-setting",
+        rf"{_BEFORE}[\"']?[A-Za-z0-9_.\-]{{0,60}}?(?:{_PASSWORD_WORD}|[_.\-]pass)\d?[\"']?[ \t]*(?:=|:[ \t]+|:(?=[\"']))[ \t]*(?P<q>[\"']?)"
+        rf"(?P<secret>[^\s\"'\\{{}}<>$,;/!&*|][^\s\"'\\{{}}<>$,;]{{5,127}})(?P=q)(?:{_LINE_END}|[ \t]*(?=[,;}}\]]))",
+        (*_PASSWORD_KEYS, "_pass", ".pass", "-pass"), entropy=2.2, case=False, words=True, config=True,
+        examples=("password: ¦tigerlily\n", "spring.datasource.password=¦silver_river\n", "{\"password\": \"¦tiger.lily\"}", "smtp_pass = ¦goldfinch"),
+        not_examples=("password: required\n", "password: db_password\n", "show_password: true\n", "password: /run/secrets/db\n",
+                      "password_hash: tigerlily\n", "password: !vault\n", "{\"password\": \"string\"}"),
+    ),
+    SecretKind(
+        "django-secret", r"SECRET_KEY[\"']?\s*[=:]\s*[\"'](?P<secret>[^\s\"'\\{}<>]{32,128})[\"']", ("SECRET_KEY",), entropy=4.0, mixed=True,
+        examples=("SECRET_KEY = '¦x9%4fq@k2(v!m3^z&w7*e1-r5+t8=y0$u6h2j4l8p'",), not_examples=("SECRET_KEY = 'django-insecure-change-me-in-production'",),
     ),
     SecretKind(
         "secret-value",
@@ -192,7 +238,7 @@ KINDS: tuple[SecretKind, ...] = (
     ),
     SecretKind(
         "secret-line",
-        rf"(?:^|\n)[ \t]*(?:export[ \t]+|set[ \t]+|-[ \t]+)?[A-Za-z0-9_.\-]{{0,40}}?{_SECRET_WORD}[A-Za-z0-9_]*[ \t]*(?:=|:[ \t]+)[ \t]*"
+        rf"(?:^|\n)[ \t]*(?:(?:export|set|ENV|ARG|-e|-)[ \t]+)?[A-Za-z0-9_.\-]{{0,40}}?{_SECRET_WORD}[A-Za-z0-9_]*[ \t]*(?:=|:[ \t]+)[ \t]*"
         r"(?P<secret>(?=[^\s]*\d)[A-Za-z0-9_+/=~\-]{16,512})[ \t]*(?=\r?(?:\n|\Z)|#)",
         ("key", "secret", "token", "credential"), entropy=3.6, case=False, mixed=True,
         examples=("SERVICE_TOKEN=¦R7dKq2LmXv9TzB4nWc8Y\n", "  api_key: ¦8f3a9c1b7d5e2f4a6c8b0d9e\n"),

@@ -4,10 +4,10 @@ import re
 from bisect import bisect
 from collections.abc import Iterator
 from functools import lru_cache
-from math import log2
 
 from msgspec import Struct
 
+from jackstay.policy.believable import believable
 from jackstay.policy.secret_kinds import KINDS, SecretKind
 
 MAX_TEXT = 4_000_000  # characters looked at; the rest of a longer text is cut off by `redact`
@@ -27,15 +27,18 @@ class _Ready(Struct, frozen=True, gc=False):
     pattern: re.Pattern[str]
 
 
-def secrets_in(text: str) -> list[Secret]:
-    """The secrets of a text in order, none overlapping; of two that do, the table's earlier kind stands."""
+def secrets_in(text: str, *, config: bool = False) -> list[Secret]:
+    """The secrets of a text in order, none overlapping; of two that do, the table's earlier kind stands.
+
+    `config`: the text is a file of settings, in which a password of ordinary words is one.
+    """
     found: list[tuple[int, int, str]] = []  # kept sorted; none overlap
-    for ready, start, end in _places(text):
+    for ready, start, end in _places(text, config):
         for match in ready.pattern.finditer(text, start, end):
             begin, stop = match.span("secret")
             at = bisect(found, (begin, stop, ""))
             free = (at == 0 or found[at - 1][1] <= begin) and (at == len(found) or stop <= found[at][0])
-            if free and _believable(match["secret"], ready.kind):
+            if free and believable(match["secret"], ready.kind):
                 found.insert(at, (begin, stop, ready.kind.name))
     return [Secret(kind, begin, stop) for begin, stop, kind in found]
 
@@ -68,24 +71,16 @@ def _names() -> frozenset[str]:
     return frozenset(kind.name for kind in KINDS)
 
 
-def entropy(text: str) -> float:
-    """Shannon entropy of the characters in bits each."""
-    if not text:
-        return 0.0
-    counts = [text.count(char) for char in set(text)]
-    return -sum(n / len(text) * log2(n / len(text)) for n in counts)
-
-
 def problems() -> list[str]:
     """What the table's own examples show to be wrong; empty when all of them hold."""
     found = []
     for kind in KINDS:
         for example in kind.examples:
-            names = {secret.kind for secret in secrets_in(plain(example))}
+            names = {secret.kind for secret in secrets_in(plain(example), config=kind.config)}
             if kind.name not in names:
                 found.append(f"{kind.name}: {example!r} should be found, is {sorted(names)}")
         for example in kind.not_examples:
-            if any(secret.kind == kind.name for secret in secrets_in(plain(example))):
+            if any(secret.kind == kind.name for secret in secrets_in(plain(example), config=kind.config)):
                 found.append(f"{kind.name}: {example!r} should not be found")
     return found
 
@@ -107,23 +102,42 @@ def _ready() -> tuple[_Ready, ...]:
     )
 
 
+# What many keywords have in common: where none of these occurs, a third of the look-ups says so.
+_SHARED = (
+    "pa", "ke", "gl", "xox", "sk", "gh", "re", "pi", "_v1_", "pwd", "s_", "rk", "ia", "hv", "ca", "at", "co",
+)  # fmt: skip
+
+
 @lru_cache(maxsize=1)
-def _words() -> tuple[str, ...]:
-    return tuple(dict.fromkeys(word for ready in _ready() for word in ready.keywords))
+def _words() -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The keywords in groups, each behind a piece that all of the group hold."""
+    groups: dict[str, list[str]] = {}
+    for word in dict.fromkeys(word for ready in _ready() for word in ready.keywords):
+        groups.setdefault(next((piece for piece in _SHARED if piece in word), word), []).append(word)
+    return tuple((piece, tuple(words)) for piece, words in groups.items())
 
 
-def _places(text: str) -> Iterator[tuple[_Ready, int, int]]:
+def may_hold_one(text: str) -> bool:
+    """Does it hold a keyword of any kind? Where not, there is no secret in it."""
+    return bool(_present(_lower(text)))
+
+
+def _present(lowered: str) -> set[str]:
+    return {word for piece, words in _words() if piece in lowered for word in words if word in lowered}
+
+
+def _places(text: str, config: bool) -> Iterator[tuple[_Ready, int, int]]:
     """Which kind to try on which stretch of the text: the lines, or the surroundings, of its keywords.
 
     Plain substring look-ups first: a hundred of them cost less than one case-blind alternation.
     """
     lowered = _lower(text)
-    present = {word for word in _words() if word in lowered}
+    present = _present(lowered)
     if not present:
         return
     known: dict[tuple[tuple[str, ...], int], list[tuple[int, int]]] = {}
     for ready in _ready():
-        if present.isdisjoint(ready.keywords):
+        if present.isdisjoint(ready.keywords) or (ready.kind.config and not config):
             continue
         key = (ready.keywords, ready.kind.reach)
         if key not in known:
@@ -163,64 +177,3 @@ def _lower(text: str) -> str:
     if len(lowered) == len(text):
         return lowered
     return "".join(char.lower() if char.isascii() else char for char in text)
-
-
-_STANDS_FOR = re.compile(
-    r"x{5,}|\*{3,}|\.{3}|<[^>]*>|\$\{|\$\(|\{\{|%\(|(.)\1{7}|^\$[A-Za-z_]+$|^%[A-Za-z_]+%$", re.IGNORECASE
-)
-# Words that say so themselves; a value with a format of its own is taken for real all the same.
-_SAYS_SO = re.compile(
-    r"example|placeholder|your[_-]?|change[_-]?me|dummy|sample|redacted|1234567890(?!\d*[a-z])|0123456789|"
-    r"abcdef(?:gh|012)",
-    re.IGNORECASE,
-)
-# Words joined by signs, and capitals: names of things, not the things.
-_NAME_LIKE = re.compile(r"[A-Za-z]+\d{0,2}(?:[_.\-/:][A-Za-z]*\d{0,2})+\Z|[A-Z_]+\d{0,2}\Z")
-_STAND_INS = frozenset(
-    [
-        "pass",
-        "passw",
-        "passwd",
-        "password",
-        "password1",
-        "password123",
-        "pwd",
-        "pw",
-        "secret",
-        "secret1",
-        "token",
-        "user",
-        "username",
-        "test",
-        "test123",
-        "none",
-        "null",
-        "true",
-        "false",
-        "string",
-        "str",
-        "bytes",
-        "optional",
-        "admin",
-        "root",
-        "foo",
-        "bar",
-        "baz",
-        "hunter",
-    ]
-)
-
-
-def _believable(value: str, kind: SecretKind) -> bool:
-    """Could this be a real one: not a placeholder, and as random as its kind has to be?"""
-    if _STANDS_FOR.search(value) or value.lower() in _STAND_INS:
-        return False
-    if not kind.telling and _SAYS_SO.search(value):
-        return False
-    if kind.mixed and (not _is_mixed(value) or _NAME_LIKE.match(value)):
-        return False
-    return entropy(value) >= kind.entropy
-
-
-def _is_mixed(value: str) -> bool:
-    return any(char.isdigit() for char in value) and any(char.isalpha() for char in value)

@@ -1,12 +1,15 @@
 """What may only a person command, and what does a session begin with when it is lost or has a parent?"""
 
+from collections.abc import Iterable
+
 from msgspec.structs import replace
 
 from jackstay.core.phase import Phase, PhaseState
 from jackstay.core.state import PolicyState
 from jackstay.policy import anchor as anchors
+from jackstay.policy import checklist
 from jackstay.policy.data import BUILT_IN, PolicyData
-from jackstay.policy.happenings import Reminded, Warned
+from jackstay.policy.happenings import Happening, Reminded, Warned
 from jackstay.policy.moves import Outcome, arrive, bounded, move, with_notice
 from jackstay.policy.phases import Trigger, force
 from jackstay.policy.record import MAX_UNVERIFIED, with_changed
@@ -29,6 +32,23 @@ def force_phase(
     text = data.texts_for(state.language).notes["forced"].format(by=by, phase=phase, reason=reason[:200])
     outcome = arrive(state, entered)
     return Outcome(replace(outcome.state, phase=with_notice(outcome.state.phase, text)), outcome.happenings)
+
+
+def let_stay(
+    state: PolicyState, subjects: Iterable[str], reason: str, *, by: str, data: PolicyData = BUILT_IN
+) -> Outcome:
+    """A person lets leftovers stay that closing has found, or ticks items. Never to be offered as a tool."""
+    phase, kept = state.phase, []
+    happenings: tuple[Happening, ...] = ()
+    for subject in subjects:
+        done = checklist.let_stay(phase, subject, reason, by=by, required=data.required)
+        happenings = (*happenings, *done.happenings, *((Warned(done.problem),) if done.problem else ()))
+        phase = done.state
+        kept += [] if done.problem else [subject]
+    if kept:
+        text = data.texts_for(state.language).notes["let_stay"]
+        phase = with_notice(phase, text.format(by=by, subjects=", ".join(kept), reason=reason[:200]))
+    return Outcome(replace(state, phase=phase), happenings)
 
 
 def approved(state: PolicyState, why: str, *, by: str, data: PolicyData = BUILT_IN) -> Outcome:

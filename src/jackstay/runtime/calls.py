@@ -20,7 +20,9 @@ from jackstay.engine.interceptors import ANSWERS, ReActTrace
 from jackstay.engine.ports import Artifact, Tool, ToolOutput
 from jackstay.policy import discipline
 from jackstay.policy.decide import decide
+from jackstay.policy.masking import redact_once
 from jackstay.policy.secrets import MAX_TEXT, is_marked, redact
+from jackstay.policy.sieve import Sieve
 from jackstay.runtime.agent import Agent
 from jackstay.runtime.limits import TimeLimit
 
@@ -69,22 +71,31 @@ class Running:
         self._publish = publish
         self._said: deque[str] = deque()
         self._size = 0
+        self._sieve = Sieve()
 
     def tell(self, text: str) -> None:
         """Show output as it comes."""
         if self.redacts:
-            text = redact(text)
+            text = self._sieve.feed(text)
+        self._show(text)
+
+    def finish(self) -> None:
+        """Show what was held back because it might have been the beginning of a secret."""
+        self._show(self._sieve.rest())
+
+    def _show(self, text: str) -> None:
+        if not text:
+            return
         self._said.append(text)
         self._size += len(text)
         while self._size - len(self._said[0]) > PARTIAL_CHARS:
             self._size -= len(self._said.popleft())
         self._publish(ToolOutputDeltaEvent(self.run_id, self.session_id, None, time(), self.call_id, text))
 
-    @property
-    def text(self) -> str:
-        """The last of what was put out."""
-        said = "".join(self._said)[-PARTIAL_CHARS:]
-        return redact(said) if self.redacts else said
+    def last_words(self) -> str:
+        """The last of what was put out, when nothing more will come."""
+        self.finish()
+        return "".join(self._said)[-PARTIAL_CHARS:]
 
 
 class Ran(msgspec.Struct, frozen=True, gc=False):
@@ -122,7 +133,7 @@ async def _redacted(ran: Ran) -> Ran:
 async def without_secrets(text: str) -> str:
     """The text redacted; the very same one where there is nothing to redact. Long ones are read in a thread."""
     if len(text) <= LONG_CHARS:
-        return redact(text)
+        return redact_once(text)
     import asyncio
 
     return await asyncio.to_thread(_redact_long, text)
@@ -201,12 +212,14 @@ async def _output(tool: Tool, call: ToolCall, running: Running, limit: TimeLimit
     try:
         with limit.of(limit_s):
             try:
-                return await tool.run(snapshot(call.args), running)
+                output = await tool.run(snapshot(call.args), running)
+                running.finish()
+                return output
             except (Exception, SystemExit) as problem:
                 return ToolOutput(_told_plainly(problem), is_error=True)
     except TimeoutError:
         pass
-    said = running.text
+    said = running.last_words()
     so_far = f" Output so far:\n{said}" if said else ""
     return ToolOutput(
         f"Stopped after {limit_s:g} s, the time limit of {tool.spec.name!r}.{so_far}", is_error=True

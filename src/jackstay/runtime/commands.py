@@ -2,17 +2,32 @@
 
 import getpass
 import time
+from collections.abc import Iterable
 
 from jackstay.core.errors import AlreadyDecided, JackstayError, UnknownSession
 from jackstay.core.phase import Phase
 from jackstay.core.state import RunState
 from jackstay.engine.ports import Posted
+from jackstay.policy import checklist
+from jackstay.policy.data import BUILT_IN
 from jackstay.policy.markers import Marker, markers
+from jackstay.policy.secrets import redact
 from jackstay.runtime.session import AgentSession
 
 # Keys hold a character that no call id has. A plan is approved once; phases set one after the other all count.
 APPROVE_PLAN = "command/approve_plan"
 FORCE_PHASE = "command/force_phase"
+LET_STAY = "command/let_stay"
+
+
+class NothingToLetStay(JackstayError):
+    """What was named is no leftover of the session; `why` says what is."""
+
+    def __init__(self, session_id: str, why: str) -> None:
+        self.session_id, self.why = session_id, why
+        super().__init__(
+            f"session {session_id!r}: {why}; `jackstay phase show {session_id}` shows the checklist"
+        )
 
 
 class NoPlanWaits(JackstayError):
@@ -48,9 +63,9 @@ def plan_waits(session: AgentSession) -> bool:
 
 
 def plan_of(state: RunState) -> str:
-    """The plan in the agent's words: the last thing it said. Needs the state with its messages."""
+    """The plan in the agent's words: the last thing it said, without secrets. Needs the messages."""
     said = (message.text for message in reversed(list(state.transcript)) if message.role == "assistant")
-    return next((text for text in said if text), "")
+    return redact(next((text for text in said if text), ""))
 
 
 def approve_plan(session: AgentSession, *, by: str | None = None, comment: str | None = None) -> None:
@@ -59,15 +74,23 @@ def approve_plan(session: AgentSession, *, by: str | None = None, comment: str |
     The approval is of the plan as it is stored now: it counts for nothing once the session has moved on.
     `comment` goes to the agent as the person's words. Raises UnknownSession, NoPlanWaits, PlanAlreadyApproved.
     """
-    state = _stored(session)
-    why_not = _why_not(state)
-    if why_not:
-        raise NoPlanWaits(session.session_id, why_not)
+    state = plan_to_approve(session)
     data = {"by": by or person(), "at": time.time(), "seq": state.seq, "comment": comment or ""}
     try:
         session.store.post(session.session_id, Posted(0, APPROVE_PLAN, command="approve_plan", data=data))
     except AlreadyDecided:
         raise PlanAlreadyApproved(session.session_id) from None
+
+
+def plan_to_approve(session: AgentSession) -> RunState:
+    """The state in which a plan waits. Raises UnknownSession, NoPlanWaits, PlanAlreadyApproved."""
+    state = _stored(session)
+    why_not = _why_not(state)
+    if why_not:
+        raise NoPlanWaits(session.session_id, why_not)
+    if _is_approved(session):
+        raise PlanAlreadyApproved(session.session_id)
+    return state
 
 
 def set_phase(session: AgentSession, phase: Phase, reason: str, *, by: str | None = None) -> None:
@@ -79,6 +102,24 @@ def set_phase(session: AgentSession, phase: Phase, reason: str, *, by: str | Non
     data = {"by": by or person(), "at": time.time(), "phase": phase.value, "reason": reason}
     key = f"{FORCE_PHASE}/{time.time_ns()}"
     session.store.post(session.session_id, Posted(0, key, command="force_phase", data=data))
+
+
+def let_stay(session: AgentSession, subjects: Iterable[str], reason: str, *, by: str | None = None) -> None:
+    """Let leftovers stay that the closing checks have found; taken up by the session's next request.
+
+    A subject is what a finding names (a path, `pid:N`, `ssh:HOST`), or an open item's id, which is ticked in
+    the person's name. Never to be offered to an agent. Raises UnknownSession, NothingToLetStay.
+    """
+    state, named = _stored(session), list(dict.fromkeys(subjects))
+    who, phase = by or person(), state.policy.phase
+    for subject in named:
+        done = checklist.let_stay(phase, subject, reason, by=who, required=BUILT_IN.required)
+        if done.problem:
+            raise NothingToLetStay(session.session_id, done.problem)
+        phase = done.state
+    data = {"by": who, "at": time.time(), "subjects": named, "reason": reason}
+    key = f"{LET_STAY}/{time.time_ns()}"
+    session.store.post(session.session_id, Posted(0, key, command="let_stay", data=data))
 
 
 def commands(session: AgentSession) -> tuple[Posted, ...]:

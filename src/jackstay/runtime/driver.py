@@ -17,7 +17,6 @@ from jackstay.core.events import (
     Event,
     HITLDecidedEvent,
     PhaseChangedEvent,
-    ReasonDeltaEvent,
     RunEndEvent,
 )
 from jackstay.core.facts import CallFacts
@@ -38,10 +37,12 @@ from jackstay.policy.secrets import redact
 from jackstay.runtime.agent import Agent
 from jackstay.runtime.calls import InterceptorFailed, Running, ask_hook, run_call
 from jackstay.runtime.control import Control, Watch
-from jackstay.runtime.guard import BASELINE_KEY, AuditFailed
+from jackstay.runtime.guard import BASELINE_KEY
 from jackstay.runtime.lease import Holder
 from jackstay.runtime.limits import TimeLimit
-from jackstay.runtime.retry import again, with_retries
+from jackstay.runtime.retry import with_retries
+from jackstay.runtime.teller import Teller
+from jackstay.ward.audit import AuditFailed
 
 Publish = Callable[[Event], None]
 FAIR_S = 0.005
@@ -123,7 +124,7 @@ class Driver:
                     unbegun = tuple(e.call.call_id for e in effects if isinstance(e, RunTool))
                     effects = await self._feed(Cancelled(self._host.now(), order, unbegun=unbegun))
         except asyncio.CancelledError:
-            partial = {call_id: running.text for call_id, running in self._running.items()}
+            partial = {call_id: running.last_words() for call_id, running in self._running.items()}
             self._running.clear()
             control = self._control
             self._take(Cancelled(self._host.now(), control.by, not control.final, partial), self._agent())
@@ -161,7 +162,7 @@ class Driver:
         """One step: decided, stored, then told."""
         made = step(self.state, happened, agent.bounds)
         if agent.guard is not None:
-            agent.guard.record(self.state.policy.phase.phase, made.state, made.events)
+            agent.guard.record(self.state, made.state, made.events)
         self.state = made.state
         if made.stored and (made.events or made.effects):
             self._commit(made)
@@ -270,14 +271,14 @@ class Driver:
             error = self._overflow or ErrorInfo("overflow", texts.CUT)
             request = await self._retried(agent, error, self.state.overflows, request)
         self._overflow = None
-        tell, limit_s = self._teller(), self._host.model_timeout_s
-        try:
-            return await self._once(agent.model, request, tell, limit_s)
-        except ModelError as failure:
-            first = failure
+        tell = Teller(self.state, publish=self._publish, now=self._host.now, redacts=self._host.redact_secrets)
+        limit_s = self._host.model_timeout_s
 
         async def attempt() -> Reply:
-            return await self._once(agent.model, request, tell, limit_s)
+            try:
+                return await self._once(agent.model, request, tell, limit_s)
+            finally:
+                tell.finish()
 
         async def before_retry(error: ErrorInfo, number: int) -> None:
             nonlocal request
@@ -285,7 +286,7 @@ class Driver:
             await self._feed(Retried(self._host.now(), error, number))
             request = await self._retried(agent, error, number - 1, request)
 
-        return await again(attempt, first, attempts=self._host.model_retries, before_retry=before_retry)
+        return await with_retries(attempt, attempts=self._host.model_retries, before_retry=before_retry)
 
     async def _retried(
         self, agent: Agent, error: ErrorInfo, attempt: int, request: ModelRequest
@@ -333,7 +334,7 @@ class Driver:
             try:
                 return await with_retries(ask, attempts=attempts, before_retry=_at_once)
             except ModelError as failure:
-                log.warning("session=%s summary=failed error=%s", self.state.session_id, failure)
+                log.warning("session=%s summary=failed error=%s", self.state.session_id, redact(str(failure)))
                 jobs = (
                     shorter(self.state, bounds, failure.info, times) if failure.info.kind == "overflow" else ()
                 )
@@ -341,15 +342,6 @@ class Driver:
                     return None
                 job = jobs[at]
         return None
-
-    def _teller(self) -> Callable[[str, bool], None]:
-        run_id, session_id = self.state.run_id, self.state.session_id
-        publish, now = self._publish, self._host.now
-
-        def tell(text: str, thinking: bool) -> None:
-            publish(ReasonDeltaEvent(run_id, session_id, None, now(), text, thinking))
-
-        return tell
 
     async def _before_judging(self, agent: Agent, message: Message) -> tuple[Message, tuple[ToolCall, ...]]:
         """The message with its calls as interceptors want them to be judged, and these calls."""

@@ -15,6 +15,7 @@ from jackstay.engine.hitl import HITLInterceptor
 from jackstay.engine.interceptors import Interceptor
 from jackstay.engine.ports import Model, SessionStore
 from jackstay.engine.stoploop import StopLoopInterceptor
+from jackstay.policy.secrets import redact
 from jackstay.runtime.agent import Agent
 from jackstay.runtime.extensions import Extension
 from jackstay.runtime.factory import build_agent, default_compression, default_hitl, open_model
@@ -222,7 +223,7 @@ class HarnessEngine:
 
     def warn(self, text: str) -> None:
         """Tell the log something a person should know."""
-        log.warning("%s", text)
+        log.warning("%s", redact(text))
 
     # -- for the runtime -------------------------------------------------------------------------------
 
@@ -264,6 +265,7 @@ class HarnessEngine:
             "hitl_enabled": made.hitl_enabled,
             "hitl_waiting": decode_json(encode(made.hitl_waiting)),
             "discipline": made.discipline,
+            "language": made.language or None,
             "max_turns": made.max_turns,
             "max_tokens": made.max_tokens,
             "max_cost": made.max_cost,

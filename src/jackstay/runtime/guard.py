@@ -9,7 +9,6 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from jackstay.core import wire
-from jackstay.core.errors import JackstayError
 from jackstay.core.events import (
     Event,
     GateBlockedEvent,
@@ -108,25 +107,16 @@ class Guard:
 
     # -- audit -----------------------------------------------------------------------------------------
 
-    def record(self, before: Phase, state: RunState, events: Sequence[Event]) -> None:
-        """Write down every refusal and every question among the events of a step that began in phase `before`.
+    def record(self, before: RunState, state: RunState, events: Sequence[Event]) -> None:
+        """Write down every refusal and every question of a step, and what a person has let stay.
 
         Raises AuditFailed when it cannot.
         """
-        records = _records(before, state, events)
-        if not records:
-            return
-        try:
+        records = _records(before.policy.phase.phase, state, events)
+        if state.policy is not before.policy:
+            records += _let_stay(before, state, events)
+        if records:
             self._audit.append(*records)
-        except OSError as problem:
-            raise AuditFailed(problem) from problem
-
-
-class AuditFailed(JackstayError):
-    """A gate's decision could not be written down, so nothing goes on."""
-
-    def __init__(self, problem: OSError) -> None:
-        super().__init__(f"the audit record cannot be written: {problem}; make room or mend the home directory")
 
 
 def _records(phase: Phase, state: RunState, events: Sequence[Event]) -> list[AuditRecord]:
@@ -153,6 +143,21 @@ def _records(phase: Phase, state: RunState, events: Sequence[Event]) -> list[Aud
                 for task in event.pending_tasks
             ]  # fmt: skip
     return found
+
+
+def _let_stay(before: RunState, state: RunState, events: Sequence[Event]) -> list[AuditRecord]:
+    """What a person has decided about the closing checklist in this step."""
+    was, phase = before.policy.phase, state.policy.phase
+    said = [(one.finding.subject, one.by, one.reason) for one in phase.kept if one not in was.kept]
+    said += [
+        (one.item, one.by, one.evidence) for one in phase.ticks
+        if one not in was.ticks and one.by not in ("agent", "harness")
+    ]  # fmt: skip
+    return [
+        AuditRecord(events[0].at, state.session_id, was.phase, "closure", "let-stay", redact(subject)[:500],
+                    f"person:{by}", redact(reason)[:500], "allow")
+        for subject, by, reason in said
+    ]  # fmt: skip
 
 
 def _args(tool: str, following: Sequence[Event]) -> JsonObject:

@@ -72,7 +72,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
             summary_window=None if summariser is model else summariser.context_length,
             permission_default=self.permission_default, workspace=self.workspace, overhead=overhead,
             session_window=self.session_window_size, discipline=self.discipline, data=data,
-            waiting=self.hitl_waiting,
+            waiting=self.hitl_waiting, redacts=self.redact_secrets,
         )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from jackstay.core.packing import count_events, message_rows, pack_step, step_me
 from jackstay.core.state import Batch, RunState
 from jackstay.core.wire import decode_head
 from jackstay.engine.ports import PendingSession, Record
+from jackstay.policy.secrets import redact
 
 TITLE_LENGTH = 80  # characters of the first prompt that a list shows
 LOST = "The result of this call was lost when the session store was damaged; it is not known what it said."
@@ -107,10 +108,10 @@ def waiting(head: RunState) -> tuple[HITLTask, ...]:
 
 
 def title(appended: Iterable[Message]) -> str:
-    """What the person said first, as one short line."""
+    """What the person said first, as one short line without secrets."""
     for message in appended:
         if message.role == "user" and message.note is None and message.text:
-            line = " ".join(message.text[: 4 * TITLE_LENGTH].split())
+            line = " ".join(redact(message.text[: 4 * TITLE_LENGTH]).split())
             return line if len(line) <= TITLE_LENGTH else line[: TITLE_LENGTH - 1] + "…"
     return ""
 

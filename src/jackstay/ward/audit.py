@@ -9,6 +9,7 @@ from msgspec import Struct, ValidationError
 from msgspec.structs import replace
 
 from jackstay.core import wire
+from jackstay.core.errors import JackstayError
 from jackstay.core.messages import ToolCall
 from jackstay.policy.happenings import Blocked
 from jackstay.ward.redact import redact, redact_value
@@ -55,6 +56,13 @@ def record_of(blocked: Blocked, call: ToolCall, *, session: str, rule: str, at: 
     )  # fmt: skip
 
 
+class AuditFailed(JackstayError):
+    """A decision could not be written down, so nothing goes on."""
+
+    def __init__(self, problem: OSError) -> None:
+        super().__init__(f"the audit record cannot be written: {problem}; make room or mend the home directory")
+
+
 class Audit:
     """The audit file of a home directory: one JSON object a line, 0600, appended in whole lines.
 
@@ -65,17 +73,21 @@ class Audit:
         self._file = Path(home) / "audit" / "gates.jsonl"
 
     def append(self, *records: AuditRecord) -> None:
-        """Add records. Raises OSError: a decision that cannot be recorded is not passed over in silence."""
+        """Add records. Raises AuditFailed: a decision that cannot be recorded is not passed over in silence."""
         if not records:
             return
-        self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         data = b"".join(wire.encode(record) + b"\n" for record in records)
-        descriptor = os.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
-            while data:
-                data = data[os.write(descriptor, data) :]
-        finally:
-            os.close(descriptor)
+            self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor = os.open(self._file, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+            try:
+                data = b"\n" + data if _is_torn(descriptor) else data
+                while data:
+                    data = data[os.write(descriptor, data) :]
+            finally:
+                os.close(descriptor)
+        except OSError as problem:
+            raise AuditFailed(problem) from problem
 
     def records(self, *, since: float = 0.0) -> Iterator[AuditRecord]:
         """The records from `since` (epoch seconds) on, oldest first; lines that are none are passed over."""
@@ -101,6 +113,12 @@ class Audit:
                     yield None
                     continue
                 yield record
+
+
+def _is_torn(descriptor: int) -> bool:
+    """Does the file end within a record, because the disk was full? The next one must not be lost with it."""
+    size = os.fstat(descriptor).st_size
+    return size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
 
 
 def summed(records: Iterable[AuditRecord], *, recent: int = 20) -> Summary:

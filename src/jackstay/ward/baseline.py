@@ -82,19 +82,16 @@ def compare(before: Look, after: Look, *, mine: frozenset[str] = frozenset()) ->
     )
 
 
-def checked(
-    before: Look | None, after: Look, *, mine: frozenset[str] = frozenset(), kept: frozenset[str] = frozenset()
-) -> Checked:
+def checked(before: Look | None, after: Look, *, mine: frozenset[str] = frozenset()) -> Checked:
     """The comparison as the result of the closing item.
 
-    `mine` are the paths this task has written, `kept` the subjects a person said may stay. Residue has to go,
-    each by itself; other differences are accounted for source by source, and so is a source that has fallen
-    silent.
+    `mine` are the paths this task has written. Residue has to go, each by itself; other differences are
+    accounted for source by source, and so is a source that has fallen silent.
     """
     if before is None:
         text = "there is no look from before the task: say what was compared by hand"
         return Checked(True, "no baseline", (Finding(BASELINE, "compared", text, residue=False),))
-    differences = [one for one in compare(before, after, mine=mine) if one.subject not in kept]
+    differences = compare(before, after, mine=mine)
     findings = [Finding(BASELINE, one.subject, one.text) for one in differences if one.residue]
     for name, word in WORDS.items():
         rest = [one.text for one in differences if one.source == name and not one.residue]

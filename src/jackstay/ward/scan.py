@@ -61,10 +61,23 @@ def checked(found: Scan) -> Checked:
     return Checked(not found.leaks, summary, tuple(findings))
 
 
+_SETTINGS = frozenset({
+    ".env", ".envrc", ".ini", ".cfg", ".cnf", ".conf", ".config", ".toml", ".yaml", ".yml", ".json",
+    ".properties", ".xml", ".tfvars", ".credentials",
+})  # fmt: skip
+_NAMED = (".env", "env.", "dockerfile", ".pgpass", ".netrc", "credentials", "secrets.")
+
+
+def is_config(path: str) -> bool:
+    """Does the file hold settings, by its name?"""
+    name = Path(path).name.lower()
+    return name.startswith(_NAMED) or not _SETTINGS.isdisjoint(Path(name).suffixes)
+
+
 def _leaks(path: str, text: str) -> list[Leak]:
     found: list[Leak] = []
     at, line = 0, 1
-    for secret in secrets_in(text):
+    for secret in secrets_in(text, config=is_config(path)):
         line += text.count("\n", at, secret.start)
         at = secret.start
         found.append(Leak(path, line, secret.kind))

@@ -1,0 +1,37 @@
+"""How are a model's words told while they come? As transient events, without secrets."""
+
+from collections.abc import Callable
+
+from jackstay.core.events import Event, ReasonDeltaEvent
+from jackstay.core.state import RunState
+from jackstay.policy.sieve import Sieve
+
+
+class Teller:
+    """Publishes the pieces of one reply: what a model adapter is given to tell its words to."""
+
+    def __init__(
+        self, state: RunState, *, publish: Callable[[Event], None], now: Callable[[], float], redacts: bool
+    ) -> None:
+        self._run_id, self._session_id = state.run_id, state.session_id
+        self._publish, self._now = publish, now
+        self._sieves = {False: Sieve(), True: Sieve()} if redacts else {}
+        self._answers = False
+
+    def __call__(self, text: str, thinking: bool) -> None:
+        """A piece as it comes."""
+        if self._sieves:
+            if not thinking and not self._answers:  # thinking comes first: its last word belongs before
+                self._answers = True
+                self._show(self._sieves[True].rest(), True)
+            text = self._sieves[thinking].feed(text)
+        self._show(text, thinking)
+
+    def finish(self) -> None:
+        """Nothing more comes of this attempt: tell what was held back."""
+        for thinking, sieve in self._sieves.items():
+            self._show(sieve.rest(), thinking)
+
+    def _show(self, text: str, thinking: bool) -> None:
+        if text:
+            self._publish(ReasonDeltaEvent(self._run_id, self._session_id, None, self._now(), text, thinking))
