@@ -4,15 +4,19 @@ It is only ever faster: a hook that finds no resident, or gets no whole answer, 
 answered by a fork of its own, so that one that hangs or dies takes nothing with it.
 """
 
+from __future__ import annotations
+
 import gc
 import os
-import signal
-import socket
 import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jackstay.hosts.claude_code import answer
+
+if TYPE_CHECKING:
+    import socket
 
 IDLE_S = 900.0
 TICK_S = 5.0  # how soon it notices that its socket is gone
@@ -40,6 +44,8 @@ def stay(home: str, path: str, environment: tuple[str, ...]) -> None:
     except Exception:  # it would only have been faster
         return
     try:
+        import signal  # here and not above: the hook that has answered does not wait for it
+
         signal.alarm(0)
         os.setsid()
         nowhere = os.open(os.devnull, os.O_RDWR)
@@ -52,6 +58,9 @@ def stay(home: str, path: str, environment: tuple[str, ...]) -> None:
 
 
 def _serve(home: str, path: str, environment: tuple[str, ...]) -> None:
+    import signal
+    import socket
+
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     temporary = f"{path}.{os.getpid()}"
     listening.bind(temporary)
@@ -62,6 +71,7 @@ def _serve(home: str, path: str, environment: tuple[str, ...]) -> None:
     listening.settimeout(TICK_S)
     package, user = _package(), os.environ.get("HOME", "")
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    gc.enable()
     gc.freeze()
     idle = 0.0
     while idle < IDLE_S and _inode(path) == mine:
@@ -84,6 +94,8 @@ def _serve(home: str, path: str, environment: tuple[str, ...]) -> None:
 
 def _answer_one(line: socket.socket, home: str, user: str, environment: tuple[str, ...]) -> None:
     """Answer and end; whatever goes wrong ends without an answer, and the hook judges by itself."""
+    import signal
+
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGALRM, signal.SIG_DFL)

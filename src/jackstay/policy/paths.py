@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from jackstay.core.facts import Mark, PathFact, Use
+from jackstay.policy.late import late
 
 WHOSE: dict[Mark, str] = {
     "harness": "belongs to the harness itself",
@@ -75,7 +76,7 @@ _NOT_SYSTEM = re.compile(
 
 def _either(places: Sequence[tuple[Mark, str]], lead: str, end: str) -> re.Pattern[str]:
     """One expression for many; its groups are named by number."""
-    return re.compile(
+    return late(
         lead + "(?:" + "|".join(f"(?P<m{n}>{pattern})" for n, (_, pattern) in enumerate(places)) + ")" + end
     )
 

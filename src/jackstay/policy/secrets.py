@@ -8,6 +8,7 @@ from math import log2
 
 from msgspec import Struct
 
+from jackstay.policy.late import late
 from jackstay.policy.secret_kinds import KINDS, SecretKind
 
 MAX_TEXT = 4_000_000  # characters looked at; the rest of a longer text is cut off by `redact`
@@ -24,7 +25,7 @@ class Secret(Struct, frozen=True, gc=False):
 class _Ready(Struct, frozen=True, gc=False):
     kind: SecretKind
     keywords: tuple[str, ...]
-    pattern: re.Pattern[str]
+    pattern: re.Pattern[str]  # late: of fifty kinds most never meet one of their keywords
 
 
 def secrets_in(text: str) -> list[Secret]:
@@ -101,7 +102,7 @@ def _ready() -> tuple[_Ready, ...]:
         _Ready(
             kind,
             tuple(map(str.lower, kind.keywords)),
-            re.compile(kind.pattern, re.MULTILINE if kind.case else re.MULTILINE | re.IGNORECASE),
+            late(kind.pattern, re.MULTILINE if kind.case else re.MULTILINE | re.IGNORECASE),
         )
         for kind in KINDS
     )
@@ -165,17 +166,17 @@ def _lower(text: str) -> str:
     return "".join(char.lower() if char.isascii() else char for char in text)
 
 
-_STANDS_FOR = re.compile(
+_STANDS_FOR = late(
     r"x{5,}|\*{3,}|\.{3}|<[^>]*>|\$\{|\$\(|\{\{|%\(|(.)\1{7}|^\$[A-Za-z_]+$|^%[A-Za-z_]+%$", re.IGNORECASE
 )
 # Words that say so themselves; a value with a format of its own is taken for real all the same.
-_SAYS_SO = re.compile(
+_SAYS_SO = late(
     r"example|placeholder|your[_-]?|change[_-]?me|dummy|sample|redacted|1234567890(?!\d*[a-z])|0123456789|"
     r"abcdef(?:gh|012)",
     re.IGNORECASE,
 )
 # Words joined by signs, and capitals: names of things, not the things.
-_NAME_LIKE = re.compile(r"[A-Za-z]+\d{0,2}(?:[_.\-/:][A-Za-z]*\d{0,2})+\Z|[A-Z_]+\d{0,2}\Z")
+_NAME_LIKE = late(r"[A-Za-z]+\d{0,2}(?:[_.\-/:][A-Za-z]*\d{0,2})+\Z|[A-Z_]+\d{0,2}\Z")
 _STAND_INS = frozenset(
     [
         "pass",

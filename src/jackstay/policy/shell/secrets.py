@@ -7,7 +7,9 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
-_SECRET: Final = re.compile(
+from jackstay.policy.late import late
+
+_SECRET: Final = late(
     r"""(?:^|/)(?:
         \.ssh(?:/(?!.*\.pub$|known_hosts(?:\.old)?$|config$).*)?$
       | \.gnupg(?:/.*)?$
@@ -26,13 +28,13 @@ _SECRET: Final = re.compile(
     """,
     re.VERBOSE,
 )
-_GLOB: Final = re.compile(r"[*?\[{]")
+_GLOB: Final = late(r"[*?\[{]")
 _SAMPLES: Final = (
     ".ssh/id_rsa", ".ssh/id_ed25519", ".ssh", ".gnupg", ".env", ".netrc", ".pgpass", ".git-credentials",
     ".aws/credentials", ".docker/config.json", ".kube/config", ".npmrc", ".password-store", "/etc/shadow",
     "/etc/gshadow", "/proc/1/environ", "/proc/self/environ",
 )  # fmt: skip
-_CLASS: Final = re.compile(r"\[[^\]]*\]")
+_CLASS: Final = late(r"\[[^\]]*\]")
 
 
 def tidy(path: str) -> str:
