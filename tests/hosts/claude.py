@@ -15,6 +15,7 @@ from jackstay.hosts.state import HostStore, Session
 from tests.hosts.messages_server import MessagesServer
 
 VERSION = "2.1.197"
+FILES_SERVER = Path(__file__).with_name("files_server.py")
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "jackstay-tests"
 MISSING = (
     "the tests of the Claude Code adapter run the real program: npm (Node 20 or later) has to be there, and "
@@ -94,6 +95,13 @@ class Claude:
         result: dict[str, Any] = json.loads(done.stdout)
         self.session = result["session_id"]
         return result
+
+    def with_files_server(self) -> None:
+        """A user's own MCP server with a tool that writes a file."""
+        servers = self.user / ".claude.json"
+        known = json.loads(servers.read_text())
+        known["mcpServers"]["files"] = {"type": "stdio", "command": sys.executable, "args": [str(FILES_SERVER)]}
+        servers.write_text(json.dumps(known))
 
     def dismiss(self) -> None:
         """Let the process go that answers this home's hooks."""

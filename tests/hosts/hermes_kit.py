@@ -14,7 +14,7 @@ from typing import Any
 
 from tests.hosts.chat_server import ChatServer, Turn, says
 
-HERMES = "hermes-agent==0.19.0"
+HERMES = "hermes-agent[mcp]==0.19.0"
 NEEDED = ("msgspec", "tree-sitter", "tree-sitter-bash", "platformdirs")  # all that the plugins need
 ROOT = Path(__file__).parents[2]
 DRIVER = Path(__file__).with_name("hermes_driver.py")
@@ -98,6 +98,11 @@ class Host:
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server.port}/v1"
+
+    @property
+    def python(self) -> Path:
+        """Hermes's own interpreter."""
+        return environment() / "bin/python"
 
     def env(self, **more: str) -> dict[str, str]:
         bin_ = environment() / "bin"

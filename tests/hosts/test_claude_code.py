@@ -1,7 +1,6 @@
 """The discipline inside the real Claude Code: whole conversations against a scripted model."""
 
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -105,7 +104,7 @@ def test_what_has_effects_waits_for_the_plan(claude: Claude, call: dict[str, obj
     """Under research, with all of the host's own questions switched off; the retry is refused like the first."""
     (claude.project / "a.txt").write_text("a")
     (claude.project / "n.ipynb").write_text('{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}')
-    _files_server(claude)
+    claude.with_files_server()
     place = str(claude.project)
     call = json.loads(json.dumps(call).replace("{project}", place))
     # What was not read is refused by the host before it asks anybody: read first, so that we are asked.
@@ -133,29 +132,6 @@ def test_multiedit_is_no_tool_of_this_version(claude: Claude) -> None:
     claude.says("<<task>> go")
     assert file.read_text() == "a"
     assert "No such tool available: MultiEdit" in claude.read_by_model
-
-
-def _files_server(claude: Claude) -> None:
-    """A user's own MCP server with a tool that writes a file."""
-    script = claude.user / "files.py"
-    script.write_text(
-        "import json, sys\n"
-        "for line in sys.stdin:\n"
-        "    m = json.loads(line)\n"
-        "    r = {'initialize': {'protocolVersion': '2025-06-18', 'capabilities': {'tools': {}},\n"
-        "                        'serverInfo': {'name': 'files', 'version': '1'}},\n"
-        "         'tools/list': {'tools': [{'name': 'write', 'description': 'w', 'inputSchema':\n"
-        "                        {'type': 'object', 'properties': {'path': {'type': 'string'}}}}]}}\n"
-        "    if m.get('method') == 'tools/call':\n"
-        "        open(m['params']['arguments']['path'], 'w').close()\n"
-        "        r['tools/call'] = {'content': [{'type': 'text', 'text': 'written'}]}\n"
-        "    if 'id' in m:\n"
-        "        print(json.dumps({'jsonrpc': '2.0', 'id': m['id'], 'result': r.get(m['method'], {})}), flush=True)\n"
-    )
-    servers = claude.user / ".claude.json"
-    known = json.loads(servers.read_text())
-    known["mcpServers"]["files"] = {"type": "stdio", "command": sys.executable, "args": [str(script)]}
-    servers.write_text(json.dumps(known))
 
 
 @pytest.mark.case("claude-code", "eight calls at once keep the gate", "enforced")
