@@ -14,34 +14,35 @@ from jackstay.core.state import PolicyState
 from jackstay.hosts.state import HostStore, Session
 from tests.hosts.messages_server import MessagesServer
 
-VERSION = "2.1.197"
+VERSIONS = ("2.1.197", "2.1.332")  # they differ in wording, in events, and in what they write
+VERSION = os.environ.get("JACKSTAY_TEST_CLAUDE") or VERSIONS[0]  # of tests that run one of them
 FILES_SERVER = Path(__file__).with_name("files_server.py")
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "jackstay-tests"
 MISSING = (
     "the tests of the Claude Code adapter run the real program: npm (Node 20 or later) has to be there, and "
-    f"`npm install @anthropic-ai/claude-code@{VERSION}` has to work once; its result is kept in {CACHE}"
+    f"`npm install @anthropic-ai/claude-code@VERSION` has to work once; its result is kept in {CACHE}"
 )
 
 
-def binary() -> Path:
+def binary(version: str = VERSION) -> Path:
     """The real program, installed once and kept. Fails with what is missing; never skips."""
-    folder = CACHE / f"claude-code-{VERSION}"
+    folder = CACHE / f"claude-code-{version}"
     program = folder / "node_modules" / ".bin" / "claude"
     CACHE.mkdir(parents=True, exist_ok=True)
     with (CACHE / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "complete").exists():
-            _install(folder)
+            _install(folder, version)
     return program
 
 
-def _install(folder: Path) -> None:
+def _install(folder: Path, version: str) -> None:
     npm = shutil.which("npm")
     assert npm is not None, MISSING
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     done = subprocess.run(
-        [npm, "install", "--no-audit", "--no-fund", "--prefix", str(folder), f"@anthropic-ai/claude-code@{VERSION}"],
+        [npm, "install", "--no-audit", "--no-fund", "--prefix", str(folder), f"@anthropic-ai/claude-code@{version}"],
         capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=100,
     )  # fmt: skip
     assert done.returncode == 0, f"{MISSING}\n{done.stderr[-2000:]}"
@@ -51,8 +52,8 @@ def _install(folder: Path) -> None:
 class Claude:
     """One machine with Claude Code on it: a user's home, a project, our home, and the model's script."""
 
-    def __init__(self, root: Path, server: MessagesServer) -> None:
-        self.server = server
+    def __init__(self, root: Path, server: MessagesServer, version: str = VERSION) -> None:
+        self.server, self.version = server, version
         self.user, self.project, self.home = root / "user", root / "project", root / "jackstay"
         for folder in (self.user, self.project):
             folder.mkdir()
@@ -86,7 +87,7 @@ class Claude:
         """One prompt in the session (a new one at first), until the model has nothing more to do."""
         resume = ["--resume", self.session] if self.session else []
         done = subprocess.run(
-            [binary(), "-p", prompt, "--output-format", "json", "--model", "claude-sonnet-4-5",
+            [binary(self.version), "-p", prompt, "--output-format", "json", "--model", "claude-sonnet-4-5",
              "--permission-mode", "bypassPermissions", *resume, *flags],
             cwd=self.project, env=self.env, capture_output=True, text=True, check=False,
             stdin=subprocess.DEVNULL, timeout=100,
