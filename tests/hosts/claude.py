@@ -15,7 +15,6 @@ from jackstay.hosts.state import HostStore, Session
 from tests.hosts.messages_server import MessagesServer
 
 VERSIONS = ("2.1.197", "2.1.332")  # they differ in wording, in events, and in what they write
-VERSION = os.environ.get("JACKSTAY_TEST_CLAUDE") or VERSIONS[0]  # of tests that run one of them
 FILES_SERVER = Path(__file__).with_name("files_server.py")
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "jackstay-tests"
 MISSING = (
@@ -24,7 +23,7 @@ MISSING = (
 )
 
 
-def binary(version: str = VERSION) -> Path:
+def binary(version: str) -> Path:
     """The real program, installed once and kept. Fails with what is missing; never skips."""
     folder = CACHE / f"claude-code-{version}"
     program = folder / "node_modules" / ".bin" / "claude"
@@ -52,7 +51,7 @@ def _install(folder: Path, version: str) -> None:
 class Claude:
     """One machine with Claude Code on it: a user's home, a project, our home, and the model's script."""
 
-    def __init__(self, root: Path, server: MessagesServer, version: str = VERSION) -> None:
+    def __init__(self, root: Path, server: MessagesServer, version: str) -> None:
         self.server, self.version = server, version
         self.user, self.project, self.home = root / "user", root / "project", root / "jackstay"
         for folder in (self.user, self.project):

@@ -1,15 +1,12 @@
 """The shared scenarios, row by row, in the real programs of both hosts."""
 
-from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 
 from jackstay.testing.conformance import Scenario, differences, scenarios
 from tests.hosts.claude import Claude
 from tests.hosts.hermes_kit import Host
-from tests.hosts.messages_server import MessagesServer
 from tests.hosts.players import ClaudePlayer, HermesPlayer
 
 pytestmark = [pytest.mark.hosts, pytest.mark.timeout(300)]
@@ -25,14 +22,6 @@ def _rows(host: str) -> list[object]:
         )
         for one in scenarios()
     ]
-
-
-@pytest.fixture
-def claude(tmp_path: Path) -> Iterator[Claude]:
-    with MessagesServer().running() as server:
-        machine = Claude(tmp_path, server).installed()
-        yield machine
-        machine.dismiss()
 
 
 @pytest.mark.parametrize("scenario", _rows("claude-code"))

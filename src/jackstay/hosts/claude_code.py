@@ -34,14 +34,14 @@ class BadEvent(JackstayError):
 
 
 class Reply(Struct, frozen=True, gc=False):
-    """What the hook's process answers: JSON for stdout, or None for nothing at all."""
+    """What the hook's process answers; without an output it is the empty object, which objects to nothing."""
 
     output: JsonObject | None = None
 
     @property
     def stdout(self) -> bytes:
-        """The bytes to write."""
-        return b"" if self.output is None else wire.encode(self.output)
+        """The bytes to write: always an object, so that silence is never taken for an answer."""
+        return wire.encode(self.output or {})
 
 
 def answer(data: bytes, home: Path, *, environ: Mapping[str, str] = os.environ) -> Reply:

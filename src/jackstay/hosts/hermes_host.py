@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,17 @@ def can_ask() -> bool:
         return bool(approval._is_interactive_cli() or approval._is_gateway_approval_context())
     except Exception:  # the question is kept in our own inbox then
         return False
+
+
+def show(text: str) -> None:
+    """A line for the person at Hermes's terminal, where one sits: Hermes shows them no reason of a refusal."""
+    try:
+        from tools import approval
+
+        if approval._is_interactive_cli() and "cli" in sys.modules:
+            sys.modules["cli"]._cprint(text)
+    except Exception:  # the model has the reason all the same
+        return
 
 
 def continues(session_id: str) -> str | None:
