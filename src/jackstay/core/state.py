@@ -54,7 +54,7 @@ class Batch(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     def waiting(self) -> tuple[HITLTask, ...]:
         """The tasks nobody has decided yet."""
         return tuple(
-            c.task for c in self.calls if c.task is not None and c.decision is None and c.result is None
+            [c.task for c in self.calls if c.task is not None and c.decision is None and c.result is None]
         )
 
 
