@@ -4,8 +4,10 @@ import fcntl
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -84,17 +86,32 @@ class Claude:
 
     def says(self, prompt: str, *flags: str) -> dict[str, Any]:
         """One prompt in the session (a new one at first), until the model has nothing more to do."""
-        resume = ["--resume", self.session] if self.session else []
         done = subprocess.run(
-            [binary(self.version), "-p", prompt, "--output-format", "json", "--model", "claude-sonnet-4-5",
-             "--permission-mode", "bypassPermissions", *resume, *flags],
-            cwd=self.project, env=self.env, capture_output=True, text=True, check=False,
-            stdin=subprocess.DEVNULL, timeout=100,
+            [*self._command(prompt), *flags], cwd=self.project, env=self.env, capture_output=True, text=True,
+            check=False, stdin=subprocess.DEVNULL, timeout=100,
         )  # fmt: skip
         assert done.stdout, done.stderr
         result: dict[str, Any] = json.loads(done.stdout)
         self.session = result["session_id"]
         return result
+
+    def killed(self, prompt: str, *, after_s: float) -> None:
+        """One prompt in the session; the program and all it has started are killed before it ends."""
+        process = subprocess.Popen(
+            self._command(prompt), cwd=self.project, env=self.env, stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
+        time.sleep(after_s)
+        assert process.poll() is None, "it has ended by itself"
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+    def _command(self, prompt: str) -> list[str]:
+        resume = ["--resume", self.session] if self.session else []
+        return [
+            str(binary(self.version)), "-p", prompt, "--output-format", "json", "--model", "claude-sonnet-4-5",
+            "--permission-mode", "bypassPermissions", *resume,
+        ]  # fmt: skip
 
     def with_files_server(self) -> None:
         """A user's own MCP server with a tool that writes a file."""

@@ -8,9 +8,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from tests.hosts.chat_server import ChatServer, Turn, says
 
@@ -183,16 +185,24 @@ class Driver:
 
     def send(self, op: str, **told: Any) -> None:
         assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps({"op": op, **told}) + "\n")
-        self.process.stdin.flush()
+        try:
+            self.process.stdin.write(json.dumps({"op": op, **told}) + "\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            pytest.fail(self._ended())
 
     def ask(self, op: str, **told: Any) -> Any:
         self.send(op, **told)
         line = self._answers.readline()
-        assert line, f"Hermes ended: {self.process.stderr.read()[-3000:] if self.process.stderr else ''}"
+        assert line, self._ended()
         answer = json.loads(line)
         assert not (isinstance(answer, dict) and "raised" in answer), answer
         return answer
+
+    def _ended(self) -> str:
+        """Why Hermes is gone, in its last words."""
+        code, said = self.process.wait(20), self.process.stderr
+        return f"Hermes ended with {code}: {said.read()[-3000:] if said is not None else ''}"
 
     def turn(self, session: str, text: str, *replies: Turn, **more: Any) -> "Seen":
         """A user's message, answered by the scripted replies; everything the model was sent."""
@@ -219,7 +229,8 @@ class Driver:
         if self.process.stderr is not None:
             self.process.stderr.close()
         if self.process.stdin is not None and not self.process.stdin.closed:
-            self.process.stdin.close()
+            with suppress(BrokenPipeError):  # words that it was not there any more to read
+                self.process.stdin.close()
 
 
 class Seen:

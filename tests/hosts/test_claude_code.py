@@ -1,6 +1,7 @@
 """The discipline inside the real Claude Code: whole conversations against a scripted model."""
 
 import json
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -124,6 +125,34 @@ def test_headless_question_is_kept_and_passes_once(claude: Claude) -> None:
     assert (claude.project / "a.txt").read_text() == "b"
     assert claude.phase is Phase.PLANNING
     assert "rm a.txt" in claude.jackstay("host", "pending").stdout
+
+
+@pytest.mark.case(
+    "claude-code", "a deferred call: kept over the end of the process and kill -9, runs once", "enforced"
+)
+def test_a_deferred_call_outlives_its_process(claude: Claude) -> None:
+    """With JACKSTAY_DEFER=1 the process ends at the question; resumed, the same call is put to us again."""
+    claude.env["JACKSTAY_DEFER"] = "1"
+    claude.server.scripts["task"] = [
+        [text("[HARNESS: task_started]"), use("Bash", command="ls", description="d")],
+        [text("[HARNESS: plan]")],
+        [use("Bash", command="touch deferred.txt", description="d")],
+        [text("It is written.")],
+    ]
+    claude.says("<<task>> go")
+    assert claude.says("what about it?")["stop_reason"] == "tool_deferred"
+    assert claude.says("")["stop_reason"] == "tool_deferred", "nobody has decided yet"
+    with sqlite3.connect(claude.home / "hosts.db", isolation_level=None) as other:
+        other.execute("BEGIN IMMEDIATE")
+        claude.killed("", after_s=2)
+        other.execute("ROLLBACK")
+    other.close()
+    assert list(claude.project.iterdir()) == []
+    claude.jackstay("host", "approve", claude.jackstay("host", "pending").stdout.split()[0])
+    assert claude.says("")["result"] == "It is written."
+    assert [path.name for path in claude.project.iterdir()] == ["deferred.txt"]
+    assert claude.jackstay("host", "pending").stdout.count("deferred.txt") == 0
+    assert claude.phase is Phase.PLANNING
 
 
 @pytest.mark.case("claude-code", "a person's commands, not the model's", "enforced")

@@ -12,7 +12,7 @@ import os
 import sys
 
 DEADLINE_S = 20  # well below the time that the host is told to wait
-ENVIRONMENT = ("HOME", "CLAUDE_PROJECT_DIR", "CLAUDE_CODE_ENTRYPOINT")
+ENVIRONMENT = ("HOME", "CLAUDE_PROJECT_DIR", "CLAUDE_CODE_ENTRYPOINT", "JACKSTAY_DEFER")
 SOCKET = "hosts/hook.sock"
 
 

@@ -71,6 +71,8 @@ class Moment:
         self.cwd = _needed(event, "cwd")
         self.workspace = environ.get("CLAUDE_PROJECT_DIR") or self.cwd
         self.can_ask = not environ.get("CLAUDE_CODE_ENTRYPOINT", "").startswith("sdk")
+        # Only of a session's own calls is it known that the host asks again when it resumes.
+        self.defers = environ.get("JACKSTAY_DEFER") == "1" and not self.session.agent
 
     @property
     def call(self) -> HostCall:
@@ -175,7 +177,7 @@ def _before(it: Moment) -> Reply:
     call = it.call
     it.catch_up()
     verdict = it.judge.before_call(it.session, call, can_ask=it.can_ask)
-    decision = _decision(verdict)
+    decision = "defer" if verdict.question and it.defers else _decision(verdict)
     if decision is None:
         return Reply()
     said: JsonObject = {"hookEventName": "PreToolUse", "permissionDecision": decision}
