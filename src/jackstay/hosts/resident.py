@@ -36,22 +36,23 @@ def stay(home: str, path: str, environment: tuple[str, ...]) -> None:
     socket is removed or replaced, when the installed package changes.
     """
     try:
-        from jackstay.config.paths import ensure_private
-
-        ensure_private(Path(path).parent)
         if os.fork() != 0:
             return
-    except Exception:  # it would only have been faster
+    except OSError:  # it would only have been faster
         return
     try:
-        import signal  # here and not above: the hook that has answered does not wait for it
-
-        signal.alarm(0)
-        os.setsid()
         nowhere = os.open(os.devnull, os.O_RDWR)
         for descriptor in (0, 1, 2):
-            os.dup2(nowhere, descriptor)
+            os.dup2(nowhere, descriptor)  # first of all: until then the host waits for this process
+        os.setsid()
         os.chdir("/")
+        # Here and not above: the hook that has answered needs none of it.
+        import signal
+
+        from jackstay.config.paths import ensure_private
+
+        signal.alarm(0)
+        ensure_private(Path(path).parent)
         _serve(home, path, environment)
     finally:
         os._exit(0)
