@@ -126,7 +126,8 @@ def main() -> None:
             "# What a host's hook costs\n\n"
             f"Measured by `python -m bench.hooks --write`, {asked.rounds} rounds; Python {sys.version.split()[0]}, "
             f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}. Targets: a whole hook ≤ 60 ms (median) above "
-            f"`python -c pass`, a decision in Hermes ≤ 1 ms (median).\n\n{told}\n",
+            "`python -c pass`, a decision in Hermes ≤ 1 ms (median). With a load above the number of cores the clock "
+            f"tells of other programs; the processor's time is then the figure to read.\n\n{told}\n",
             "utf-8",
         )
 
