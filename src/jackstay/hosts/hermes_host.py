@@ -36,11 +36,17 @@ def in_review() -> bool:
         return False
 
 
+def _approval() -> Any:
+    """Hermes's own module about approvals. Raises where there is none."""
+    from tools import approval  # type: ignore[import-not-found] # Hermes's own module
+
+    return approval
+
+
 def can_ask() -> bool:
     """Would Hermes's approval really be put to a person? Not with --yolo, not where nobody sits."""
     try:
-        from tools import approval  # type: ignore[import-not-found] # Hermes's own module
-
+        approval = _approval()
         if approval._YOLO_MODE_FROZEN or approval.is_current_session_yolo_enabled():
             return False
         return bool(approval._is_interactive_cli() or approval._is_gateway_approval_context())
@@ -51,9 +57,7 @@ def can_ask() -> bool:
 def show(text: str) -> None:
     """A line for the person at Hermes's terminal, where one sits: Hermes shows them no reason of a refusal."""
     try:
-        from tools import approval
-
-        if approval._is_interactive_cli() and "cli" in sys.modules:
+        if _approval()._is_interactive_cli() and "cli" in sys.modules:
             sys.modules["cli"]._cprint(text)
     except Exception:  # the model has the reason all the same
         return
