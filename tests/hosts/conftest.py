@@ -1,4 +1,4 @@
-"""The model server, and Hermes guarded by us, that tests with the real Hermes share."""
+"""The real hosts that tests share: Claude Code in both versions, and Hermes, each with its scripted model."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,7 +6,25 @@ from pathlib import Path
 import pytest
 
 from tests.hosts.chat_server import ChatServer
+from tests.hosts.claude import VERSIONS, Claude
 from tests.hosts.hermes_kit import Driver, Host
+from tests.hosts.messages_server import MessagesServer
+
+
+@pytest.fixture(params=VERSIONS)
+def bare_claude(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Claude]:
+    """A user of Claude Code; nothing of ours is installed yet."""
+    with MessagesServer().running() as server:
+        claude = Claude(tmp_path, server, request.param)
+        yield claude
+        if claude.home.is_dir():
+            claude.dismiss()
+
+
+@pytest.fixture
+def claude(bare_claude: Claude) -> Claude:
+    """The same with our hooks."""
+    return bare_claude.installed()
 
 
 @pytest.fixture

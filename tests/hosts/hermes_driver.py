@@ -16,6 +16,7 @@ from hermes_cli.plugins import discover_plugins, get_plugin_command_handler, get
 from hermes_state import SessionDB
 from model_tools import handle_function_call
 from run_agent import AIAgent
+from tools.mcp_tool import discover_mcp_tools
 
 
 class Hermes:
@@ -23,6 +24,7 @@ class Hermes:
 
     def __init__(self, base_url: str) -> None:
         discover_plugins()
+        discover_mcp_tools()
         self.base_url, self.db = base_url, SessionDB()
         self.agents: dict[str, Any] = {}
         self.history: dict[str, list[Any]] = {}

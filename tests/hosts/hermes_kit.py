@@ -8,13 +8,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.hosts.chat_server import ChatServer, Turn, says
 
-HERMES = "hermes-agent==0.19.0"
+HERMES = "hermes-agent[mcp]==0.19.0"
 NEEDED = ("msgspec", "tree-sitter", "tree-sitter-bash", "platformdirs")  # all that the plugins need
 ROOT = Path(__file__).parents[2]
 DRIVER = Path(__file__).with_name("hermes_driver.py")
@@ -99,6 +101,11 @@ class Host:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server.port}/v1"
 
+    @property
+    def python(self) -> Path:
+        """Hermes's own interpreter."""
+        return environment() / "bin/python"
+
     def env(self, **more: str) -> dict[str, str]:
         bin_ = environment() / "bin"
         return {
@@ -178,16 +185,24 @@ class Driver:
 
     def send(self, op: str, **told: Any) -> None:
         assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps({"op": op, **told}) + "\n")
-        self.process.stdin.flush()
+        try:
+            self.process.stdin.write(json.dumps({"op": op, **told}) + "\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            pytest.fail(self._ended())
 
     def ask(self, op: str, **told: Any) -> Any:
         self.send(op, **told)
         line = self._answers.readline()
-        assert line, f"Hermes ended: {self.process.stderr.read()[-3000:] if self.process.stderr else ''}"
+        assert line, self._ended()
         answer = json.loads(line)
         assert not (isinstance(answer, dict) and "raised" in answer), answer
         return answer
+
+    def _ended(self) -> str:
+        """Why Hermes is gone, in its last words."""
+        code, said = self.process.wait(20), self.process.stderr
+        return f"Hermes ended with {code}: {said.read()[-3000:] if said is not None else ''}"
 
     def turn(self, session: str, text: str, *replies: Turn, **more: Any) -> "Seen":
         """A user's message, answered by the scripted replies; everything the model was sent."""
@@ -214,7 +229,8 @@ class Driver:
         if self.process.stderr is not None:
             self.process.stderr.close()
         if self.process.stdin is not None and not self.process.stdin.closed:
-            self.process.stdin.close()
+            with suppress(BrokenPipeError):  # words that it was not there any more to read
+                self.process.stdin.close()
 
 
 class Seen:

@@ -23,11 +23,13 @@ class MessagesServer:
     """Answers turn n of a conversation with turn n of its script.
 
     A conversation is known by `<<name>>` in its first user message; the turn is the number of assistant
-    messages since. So sessions side by side, resumed ones and subagents need no state here.
+    messages since. So sessions side by side, resumed ones and subagents need no state here. What stands in
+    `queues` under the name is answered turn by turn instead, for prompts whose number of turns is the host's.
     """
 
     def __init__(self) -> None:
         self.scripts: dict[str, list[Turn]] = {}
+        self.queues: dict[str, list[Turn]] = {}
         self.bodies: list[dict[str, Any]] = []
         self._count = 0
         self._lock = threading.Lock()
@@ -84,6 +86,9 @@ class MessagesServer:
         found = re.search(r"<<(\w+)>>", first)
         if found is None or not body.get("tools"):
             return [text("ok")]
+        if found[1] in self.queues:
+            queue = self.queues[found[1]]
+            return queue.pop(0) if queue else [text("nothing more to say")]
         script = self.scripts[found[1]]
         step = sum(one["role"] == "assistant" for one in messages)
         return script[step] if step < len(script) else [text("nothing more to say")]

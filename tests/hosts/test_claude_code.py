@@ -1,17 +1,15 @@
 """The discipline inside the real Claude Code: whole conversations against a scripted model."""
 
 import json
-import sys
-from collections.abc import Iterator
+import sqlite3
 from pathlib import Path
 
 import pytest
 
 from jackstay.core.phase import Phase
 from jackstay.ward.audit import Audit
-from jackstay.ward.backup import Backups
 from tests.hosts.claude import Claude
-from tests.hosts.messages_server import MessagesServer, text, use
+from tests.hosts.messages_server import text, use
 
 pytestmark = [pytest.mark.hosts, pytest.mark.timeout(150)]
 
@@ -20,14 +18,6 @@ LOOKED = (
     "looked: one file was written; git, port, disk, temporary, process, unit and connection: what differs is of "
     "other programs on this machine"
 )
-
-
-@pytest.fixture
-def claude(tmp_path: Path) -> Iterator[Claude]:
-    with MessagesServer().running() as server:
-        machine = Claude(tmp_path, server).installed()
-        yield machine
-        machine.dismiss()
 
 
 def _approved(claude: Claude, *turns: list[dict[str, object]]) -> None:
@@ -43,49 +33,27 @@ def _approved(claude: Claude, *turns: list[dict[str, object]]) -> None:
     claude.says("go ahead")
 
 
-@pytest.mark.case("claude-code", "a whole task, from the first refused write to done", "enforced")
-@pytest.mark.case("claude-code", "a question is no approval", "enforced")
-@pytest.mark.case("claude-code", "a backup before each write", "enforced")
-@pytest.mark.case("claude-code", "an early end of closing", "enforced")
-def test_one_task_from_the_first_refusal_to_done(claude: Claude) -> None:
-    file = claude.project / "a.txt"
-    file.write_text("before\n")
+@pytest.mark.case(
+    "claude-code", "the model stops with an open checklist: sent back within the prompt", "enforced"
+)
+def test_the_model_is_sent_back_to_an_open_checklist(claude: Claude) -> None:
+    """Without another word of the person: done is refused twice, then the items are ticked and the task ends."""
     ticks = [
         use(f"{OWN}closure_check", item=item, evidence=LOOKED)
         for item in ("credential_scan", "skill_update", "decision_record", "registration_check",
                      "information_storage", "baseline_comparison", "commit_housekeeping")
     ]  # fmt: skip
-    claude.server.scripts["task"] = [
-        [use("Bash", command="echo x > first", description="d")],
-        [text("So it is a task.\n\n[HARNESS: task_started]"), use("Read", file_path=str(file))],
-        [use("Write", file_path=str(file), content="early\n")],
-        [text("My plan: put 'after' into a.txt.\n\n[HARNESS: plan]")],
-        [text("Shall I?")],
-        [use("Write", file_path=str(file), content="after\n")],
-        [use("Bash", command="echo more >> a.txt", description="d")],
+    _approved(
+        claude,
+        [use("Write", file_path=str(claude.project / "a.txt"), content="after\n")],
         [text("[HARNESS: done]")],
         [text("[HARNESS: done]")],
-        [use(f"{OWN}discipline_set_phase", phase="no_task", reason="it is done")],
         ticks,
         [text("All is ticked.\n\n[HARNESS: done]")],
-    ]
-    claude.says("<<task>> change a.txt")
-    assert not (claude.project / "first").exists()
-    assert file.read_text() == "before\n"
-    assert claude.phase is Phase.PLANNING
-    assert "Research Gate" in claude.read_by_model
-    claude.says("可以吗？")
-    assert claude.phase is Phase.PLANNING
-    claude.says("可以")
-    assert file.read_text() == "after\nmore\n"
-    kept = Backups(claude.home).list(path=str(file))
-    assert {copy.was for backup in kept for copy in backup.copies} == {"file"}
-    assert len(kept) == 2, "each write has its own backup"
+    )
+    assert (claude.project / "a.txt").read_text() == "after\n"
+    assert "The closing checklist is open" in claude.read_by_model
     assert claude.phase is Phase.NO_TASK, claude.read_by_model[-3000:]
-    seen = claude.read_by_model
-    assert "The closing checklist is open" in seen
-    assert "modifying" in seen, "the guidance of a phase that a call has moved to"
-    assert [one.gate for one in Audit(claude.home).records()][:2] == ["start", "research"]
 
 
 @pytest.mark.case("claude-code", "before the plan, all host questions off: {}", "enforced")
@@ -105,7 +73,7 @@ def test_what_has_effects_waits_for_the_plan(claude: Claude, call: dict[str, obj
     """Under research, with all of the host's own questions switched off; the retry is refused like the first."""
     (claude.project / "a.txt").write_text("a")
     (claude.project / "n.ipynb").write_text('{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}')
-    _files_server(claude)
+    claude.with_files_server()
     place = str(claude.project)
     call = json.loads(json.dumps(call).replace("{project}", place))
     # What was not read is refused by the host before it asks anybody: read first, so that we are asked.
@@ -124,8 +92,9 @@ def test_what_has_effects_waits_for_the_plan(claude: Claude, call: dict[str, obj
     assert claude.phase is Phase.TASK_STARTED
 
 
-def test_multiedit_is_no_tool_of_this_version(claude: Claude) -> None:
-    """Our table knows it for the versions that have it; this one has not, and says so to the model."""
+@pytest.mark.case("claude-code", "MultiEdit", "no tool of this version: the host refuses it")
+def test_multiedit_is_no_tool_of_these_versions(claude: Claude) -> None:
+    """Our table knows it for the versions that have it; these have not, and say so to the model."""
     file = claude.project / "a.txt"
     file.write_text("a")
     edit = use("MultiEdit", file_path=str(file), edits=[{"old_string": "a", "new_string": "b"}])
@@ -135,55 +104,7 @@ def test_multiedit_is_no_tool_of_this_version(claude: Claude) -> None:
     assert "No such tool available: MultiEdit" in claude.read_by_model
 
 
-def _files_server(claude: Claude) -> None:
-    """A user's own MCP server with a tool that writes a file."""
-    script = claude.user / "files.py"
-    script.write_text(
-        "import json, sys\n"
-        "for line in sys.stdin:\n"
-        "    m = json.loads(line)\n"
-        "    r = {'initialize': {'protocolVersion': '2025-06-18', 'capabilities': {'tools': {}},\n"
-        "                        'serverInfo': {'name': 'files', 'version': '1'}},\n"
-        "         'tools/list': {'tools': [{'name': 'write', 'description': 'w', 'inputSchema':\n"
-        "                        {'type': 'object', 'properties': {'path': {'type': 'string'}}}}]}}\n"
-        "    if m.get('method') == 'tools/call':\n"
-        "        open(m['params']['arguments']['path'], 'w').close()\n"
-        "        r['tools/call'] = {'content': [{'type': 'text', 'text': 'written'}]}\n"
-        "    if 'id' in m:\n"
-        "        print(json.dumps({'jsonrpc': '2.0', 'id': m['id'], 'result': r.get(m['method'], {})}), flush=True)\n"
-    )
-    servers = claude.user / ".claude.json"
-    known = json.loads(servers.read_text())
-    known["mcpServers"]["files"] = {"type": "stdio", "command": sys.executable, "args": [str(script)]}
-    servers.write_text(json.dumps(known))
-
-
-@pytest.mark.case("claude-code", "eight calls at once keep the gate", "enforced")
-@pytest.mark.case("claude-code", "a subagent of a session under research", "enforced")
-def test_parallel_calls_and_a_subagent(claude: Claude) -> None:
-    """Eight calls at once do not disarm the gate, and a subagent is bound by its session's phase."""
-    touches = [use("Bash", command=f"touch p{number}", description="d") for number in range(4)]
-    reads = [use("Read", file_path=str(claude.project / "a.txt")) for _ in range(4)]
-    (claude.project / "a.txt").write_text("a")
-    claude.server.scripts["task"] = [
-        [text("[HARNESS: task_started]"), *reads, *touches],
-        [use("Agent", description="d", prompt="<<sub>> write", subagent_type="general-purpose")],
-        [text("stopped")],
-    ]
-    claude.server.scripts["sub"] = [
-        [use("Bash", command="touch sub1", description="d")],
-        [text("[HARNESS: casual]"), use(f"{OWN}discipline_set_phase", phase="executing", reason="I want to")],
-        [use("Bash", command="touch sub2", description="d")],
-        [text("[HARNESS: casual]")],
-    ]
-    claude.says("<<task>> go")
-    assert sorted(path.name for path in claude.project.iterdir()) == ["a.txt"]
-    refused = [one.gate for one in Audit(claude.home).records()]
-    assert refused == ["research"] * 6, "four of the session, two of its subagent"
-    assert claude.phase is Phase.TASK_STARTED
-
-
-@pytest.mark.case("claude-code", "nobody to ask: kept, approved, passes once", "enforced")
+@pytest.mark.case("claude-code", "nobody to ask: kept, approved, the retried call passes once", "enforced")
 def test_headless_question_is_kept_and_passes_once(claude: Claude) -> None:
     """In planning, with nobody to ask: the write waits in our store, and the retried call runs once."""
     write = use("Write", file_path=str(claude.project / "a.txt"), content="b")
@@ -204,6 +125,34 @@ def test_headless_question_is_kept_and_passes_once(claude: Claude) -> None:
     assert (claude.project / "a.txt").read_text() == "b"
     assert claude.phase is Phase.PLANNING
     assert "rm a.txt" in claude.jackstay("host", "pending").stdout
+
+
+@pytest.mark.case(
+    "claude-code", "a deferred call: kept over the end of the process and kill -9, runs once", "enforced"
+)
+def test_a_deferred_call_outlives_its_process(claude: Claude) -> None:
+    """With JACKSTAY_DEFER=1 the process ends at the question; resumed, the same call is put to us again."""
+    claude.env["JACKSTAY_DEFER"] = "1"
+    claude.server.scripts["task"] = [
+        [text("[HARNESS: task_started]"), use("Bash", command="ls", description="d")],
+        [text("[HARNESS: plan]")],
+        [use("Bash", command="touch deferred.txt", description="d")],
+        [text("It is written.")],
+    ]
+    claude.says("<<task>> go")
+    assert claude.says("what about it?")["stop_reason"] == "tool_deferred"
+    assert claude.says("")["stop_reason"] == "tool_deferred", "nobody has decided yet"
+    with sqlite3.connect(claude.home / "hosts.db", isolation_level=None) as other:
+        other.execute("BEGIN IMMEDIATE")
+        claude.killed("", after_s=2)
+        other.execute("ROLLBACK")
+    other.close()
+    assert list(claude.project.iterdir()) == []
+    claude.jackstay("host", "approve", claude.jackstay("host", "pending").stdout.split()[0])
+    assert claude.says("")["result"] == "It is written."
+    assert [path.name for path in claude.project.iterdir()] == ["deferred.txt"]
+    assert claude.jackstay("host", "pending").stdout.count("deferred.txt") == 0
+    assert claude.phase is Phase.PLANNING
 
 
 @pytest.mark.case("claude-code", "a person's commands, not the model's", "enforced")
@@ -274,24 +223,21 @@ def test_a_resumed_session_goes_on_where_it_was(claude: Claude) -> None:
 
 
 @pytest.mark.case("claude-code", "the plugin folder alone", "enforced")
-def test_the_plugin_folder_alone(tmp_path: Path) -> None:
+def test_the_plugin_folder_alone(bare_claude: Claude, tmp_path: Path) -> None:
     """Hooks, commands, skills and tools from `--plugin-dir`, nothing in the user's settings."""
-    with MessagesServer().running() as server:
-        claude = Claude(tmp_path, server)
-        folder = tmp_path / "plugin"
-        claude.jackstay("host", "install", "claude-code", "--plugin", str(folder))
-        assert not claude.settings.exists()
-        own = "mcp__plugin_jackstay_jackstay__"
-        server.scripts["task"] = [
-            [use(f"{own}discipline_set_phase", phase="task_started", reason="a task")],
-            [use("Bash", command="touch x", description="d")],
-            [use("Bash", command="ls", description="d")],
-            [text("[HARNESS: plan]")],
-            [use("Bash", command="touch y", description="d")],
-            [text("written")],
-        ]
-        claude.says("<<task>> go", "--plugin-dir", str(folder))
-        assert claude.phase is Phase.PLANNING
-        claude.says("/jackstay:approve-plan", "--plugin-dir", str(folder))
-        assert [path.name for path in claude.project.iterdir()] == ["y"]
-        claude.dismiss()
+    claude, folder = bare_claude, tmp_path / "plugin"
+    claude.jackstay("host", "install", "claude-code", "--plugin", str(folder))
+    assert not claude.settings.exists()
+    own = "mcp__plugin_jackstay_jackstay__"
+    claude.server.scripts["task"] = [
+        [use(f"{own}discipline_set_phase", phase="task_started", reason="a task")],
+        [use("Bash", command="touch x", description="d")],
+        [use("Bash", command="ls", description="d")],
+        [text("[HARNESS: plan]")],
+        [use("Bash", command="touch y", description="d")],
+        [text("written")],
+    ]
+    claude.says("<<task>> go", "--plugin-dir", str(folder))
+    assert claude.phase is Phase.PLANNING
+    claude.says("/jackstay:approve-plan", "--plugin-dir", str(folder))
+    assert [path.name for path in claude.project.iterdir()] == ["y"]

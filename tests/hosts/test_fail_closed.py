@@ -1,27 +1,19 @@
 """Whatever is wrong with us, the host's call does not run: the real Claude Code, one fault at a time."""
 
 import shutil
+import socket
 import sqlite3
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from jackstay.hosts.claude_install import KILL_AFTER_S
-from tests.hosts.claude import Claude
-from tests.hosts.messages_server import MessagesServer, text, use
+from tests.hosts.claude import VERSIONS, Claude
+from tests.hosts.messages_server import text, use
 
 pytestmark = [pytest.mark.hosts, pytest.mark.timeout(150)]
-
-
-@pytest.fixture
-def claude(tmp_path: Path) -> Iterator[Claude]:
-    with MessagesServer().running() as server:
-        machine = Claude(tmp_path, server).installed()
-        yield machine
-        if machine.home.is_dir():
-            machine.dismiss()
 
 
 def _hook_becomes(claude: Claude, program: str) -> None:
@@ -56,19 +48,36 @@ def _hangs(claude: Claude) -> None:
     _program(claude, "exec sleep 100")
 
 
+def _broken_package(claude: Claude) -> None:
+    """Half an upgrade: our own package raises as soon as it is imported."""
+    package = claude.user / "broken" / "jackstay"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("raise RuntimeError('half an upgrade')\n")
+    _program(claude, f'shift; PYTHONPATH={package.parent} exec {sys.executable} -P "$@"')
+
+
+def _read_only(claude: Claude) -> None:
+    """The home lies on a file system that is mounted read-only."""
+    home = claude.home
+    _program(claude, f'exec bwrap --dev-bind / / --ro-bind {home} {home} {sys.executable} "$@"')
+
+
 FAULTS: dict[str, Callable[[Claude], object]] = {
+    "raises": lambda claude: (claude.home / "config.toml").write_text("discipline = 7"),
+    "is killed": lambda claude: _program(claude, "kill -9 $$"),
+    "ends with 1": lambda claude: _program(claude, "cat >/dev/null; exit 1"),
+    "times out": _hangs,
+    "prints junk": lambda claude: _program(claude, "echo '}{ allow'; exit 0"),
+    "prints nothing": lambda claude: _program(claude, "exit 0"),
+    "store corrupt": lambda claude: _store(claude).write_bytes(b"[]" * 5000),
+    "store read-only": _read_only,
+    "disk full": lambda claude: _program(claude, f'ulimit -f 0; exec {sys.executable} "$@"'),
+    "state of another version": _newer,
+    "package broken at import": _broken_package,
     "interpreter missing": lambda claude: _hook_becomes(claude, "/nowhere/python"),
-    "package broken at import": lambda claude: _program(claude, "echo 'ModuleNotFoundError' >&2; exit 1"),
-    "hook is killed": lambda claude: _program(claude, "kill -9 $$"),
-    "hook ends with 1": lambda claude: _program(claude, "cat >/dev/null; exit 1"),
-    "hook hangs": _hangs,
-    "disk is full": lambda claude: _program(claude, f'ulimit -f 0; exec {sys.executable} "$@"'),
-    "home cannot be written": lambda claude: claude.replaced(f"--home {claude.home}", "--home /proc/none"),
-    "store is junk": lambda claude: _store(claude).write_bytes(b"[]" * 5000),
     "store is a folder": lambda claude: _store(claude).mkdir(parents=True),
     "home is a file": _home_is_a_file,
-    "store is newer": _newer,
-    "settings are broken": lambda claude: (claude.home / "config.toml").write_text("discipline = 7"),
+    "home is nowhere": lambda claude: claude.replaced(f"--home {claude.home}", "--home /proc/none"),
 }
 
 
@@ -95,32 +104,38 @@ def test_a_blocked_prompt_says_why(claude: Claude) -> None:
     assert claude.server.bodies == []
 
 
-@pytest.mark.parametrize("fault", ["locked", "frozen"])
-@pytest.mark.case("claude-code", "fault: {}", "enforced")
-def test_what_hangs_is_a_block(claude: Claude, fault: str) -> None:
-    """Another process keeps the store locked; the resident is stopped and answers nobody."""
+@pytest.mark.case("claude-code", "fault: store locked", "enforced")
+def test_a_locked_store_is_a_block(claude: Claude) -> None:
+    """Another process keeps it locked."""
+    _greeted(claude)
+    other = sqlite3.connect(_store(claude), isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    result = claude.says("do it")
+    other.close()
+    assert not (claude.project / "x").exists()
+    assert len(result["permission_denials"]) == 1
+
+
+@pytest.mark.parametrize("bare_claude", VERSIONS[-1:], indirect=True)  # what waits is ours, not the host's
+@pytest.mark.case("claude-code", "fault: resident silent", "enforced")
+def test_a_resident_that_answers_nobody_is_a_block(claude: Claude) -> None:
+    _greeted(claude)
+    claude.dismiss()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as silent:
+        silent.bind(str(claude.home / "hosts" / "hook.sock"))
+        silent.listen()
+        result = claude.says("do it")
+    assert not (claude.project / "x").exists()
+    assert len(result["permission_denials"]) == 1
+
+
+def _greeted(claude: Claude) -> None:
+    """A session that is there already; its next prompt brings a write."""
     claude.server.scripts["task"] = [
         [text("hello")], [use("Bash", command="touch x", description="d")], [text("stopped")],
     ]  # fmt: skip
     claude.says("<<task>> go")
     claude.only("PreToolUse")
-    if fault == "locked":
-        other = sqlite3.connect(_store(claude), isolation_level=None)
-        other.execute("BEGIN IMMEDIATE")
-        result = claude.says("do it")
-        other.close()
-    else:
-        line = claude.home / "hosts" / "hook.sock"
-        line.unlink()
-        import socket
-
-        silent = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        silent.bind(str(line))
-        silent.listen()
-        result = claude.says("do it")
-        silent.close()
-    assert not (claude.project / "x").exists()
-    assert len(result["permission_denials"]) == 1
 
 
 @pytest.mark.case("claude-code", "a project with a package of our name", "enforced")

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from jackstay.hosts.state import HostStore
+from jackstay.ward.backup import Backups
 from tests.hosts.chat_server import says
 from tests.hosts.hermes_kit import Driver
 
@@ -76,7 +77,15 @@ def test_a_tool_by_another_spelling_is_the_same_tool(guarded: Driver, name: str)
     assert not target.exists()
 
 
-@pytest.mark.parametrize("word", ["RAISE", "APPROVE", "EMPTY", "JUNK"])
+@pytest.mark.parametrize(
+    "word",
+    [
+        "RAISE",
+        "APPROVE",
+        "EMPTY",
+        pytest.param("JUNK", marks=pytest.mark.case("hermes", "fault: prints junk", "enforced")),
+    ],
+)
 @pytest.mark.case("hermes", "another plugin answers first: {}", "enforced")
 def test_what_another_plugin_answers_opens_nothing(guarded: Driver, word: str) -> None:
     target = guarded.host.workspace / f"{word.lower()}.txt"
@@ -161,6 +170,22 @@ def test_a_patch_is_judged_by_the_files_inside_its_text(guarded: Driver) -> None
     )
     assert REFUSED in seen.results[0]
     assert (one.read_text(), config.read_text()) == ("new\n", before)
+
+
+@pytest.mark.case("hermes", "a backup before a patch, brought back", "enforced")
+def test_what_was_written_before_can_be_brought_back(guarded: Driver) -> None:
+    host, hermes = guarded.host, guarded
+    target = host.workspace / "farewell.txt"
+    target.write_text("hello\n")
+    hermes.turn("back", "change it", says("[HARNESS: task_started]"))
+    read = ("read_file", {"path": str(target)})
+    hermes.turn("back", "yes", says("", read), says("The plan is to write it.\n[HARNESS: plan]"))
+    text = f"*** Begin Patch\n*** Update File: {target}\n@@\n-hello\n+bye\n*** End Patch"
+    hermes.turn("back", "go ahead", says("", ("patch", {"mode": "patch", "patch": text})), says("Done."))
+    assert target.read_text() == "bye\n"
+    backups = Backups(host.jackstay)
+    backups.restore(backups.list(path=str(target))[-1].id, only=str(target))
+    assert target.read_text() == "hello\n"
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import shutil
 import signal
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ from tests.hosts.hermes_kit import Driver, Host
 
 pytestmark = [pytest.mark.hosts, pytest.mark.timeout(300)]
 REFUSED = "[work-principles]"
+INTERPRETER = "enforced: the one it was installed with is gone; without its own, Hermes does not start"
 
 
 @contextmanager
@@ -25,6 +27,15 @@ def _locked(database: Path) -> Iterator[None]:
     finally:
         connection.execute("ROLLBACK")
         connection.close()
+
+
+@contextmanager
+def _broken_settings(config: Path) -> Iterator[None]:
+    config.write_text("discipline = 7")
+    try:
+        yield
+    finally:
+        config.unlink()
 
 
 @contextmanager
@@ -83,14 +94,23 @@ def _refuses(hermes: Driver, target: Path, session: str = "f") -> str:
     return result
 
 
-@pytest.mark.case("hermes", "the store locked, of a newer version, read-only, on a full disk", "enforced")
-@pytest.mark.case("hermes", "killed while it decides", "enforced")
+@pytest.mark.case("hermes", "fault: raises", "enforced")
+@pytest.mark.case("hermes", "fault: store locked", "enforced")
+@pytest.mark.case("hermes", "fault: state of another version", "enforced")
+@pytest.mark.case("hermes", "fault: disk full", "enforced")
+@pytest.mark.case("hermes", "fault: store read-only", "enforced")
+@pytest.mark.case(
+    "hermes", "fault: times out", "enforced: Hermes has no limit, the call waits as long as it takes"
+)
+@pytest.mark.case("hermes", "fault: is killed", "enforced")
 def test_every_fault_of_the_store_refuses_and_a_mended_one_judges_again(host: Host) -> None:
     host.install()
     target, database = host.workspace / "fault.txt", host.jackstay / "hosts.db"
     with host.driver() as hermes:
         assert "first" in _refuses(hermes, target) or "Research" in _refuses(hermes, target)
 
+        with _broken_settings(host.jackstay / "config.toml"):
+            assert "cannot judge" in _refuses(hermes, target)
         with _locked(database):
             assert "locked" in _refuses(hermes, target)
         with _newer(database):
@@ -102,15 +122,17 @@ def test_every_fault_of_the_store_refuses_and_a_mended_one_judges_again(host: Ho
         result = _refuses(hermes, target)
         assert "cannot judge" not in result  # mended, it judges again
 
-        # Killed while it waits for the store: the call has not run, and never will.
+        # While it waits for the store the call has not run; killed then, it never will.
         with _locked(database):
             hermes.send("tool", session="f", tool="write_file", args={"path": str(target), "content": "x"})
+            time.sleep(1)
+            assert not target.exists()
             hermes.process.send_signal(signal.SIGKILL)
             hermes.process.wait()
         assert not target.exists()
 
 
-@pytest.mark.case("hermes", "the store corrupt", "enforced")
+@pytest.mark.case("hermes", "fault: store corrupt", "enforced")
 def test_a_store_of_junk_refuses(host: Host) -> None:
     host.install()
     target, database = host.workspace / "fault.txt", host.jackstay / "hosts.db"
@@ -126,7 +148,7 @@ def test_a_store_of_junk_refuses(host: Host) -> None:
     assert database.read_bytes() == b"junk" * 4096
 
 
-@pytest.mark.case("hermes", "JACKSTAY_HOME replaced by a file", "enforced")
+@pytest.mark.case("hermes", "fault: home is a file", "enforced")
 def test_a_home_that_is_a_file_refuses_and_the_plugin_is_loaded_all_the_same(host: Host) -> None:
     host.install()
     target = host.workspace / "fault.txt"
@@ -141,7 +163,17 @@ def test_a_home_that_is_a_file_refuses_and_the_plugin_is_loaded_all_the_same(hos
         assert "cannot judge" in _refuses(hermes, target)
 
 
-@pytest.mark.parametrize("fault", ["broken", "absent", "other Python", "half"])
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param("broken", marks=pytest.mark.case("hermes", "fault: package broken at import", "enforced")),
+        pytest.param(
+            "other Python", marks=pytest.mark.case("hermes", "fault: interpreter missing", INTERPRETER)
+        ),
+        "absent",
+        "half",
+    ],
+)
 @pytest.mark.case("hermes", "the package {}", "enforced")
 def test_a_package_that_cannot_be_imported_refuses(host: Host, fault: str) -> None:
     host.install()

@@ -128,6 +128,7 @@ def test_work_principles_alone(host: Host) -> None:
         assert "[CONTEXT ANCHOR]" not in hermes.turn("s", "and?", says("no")).context
 
 
+@pytest.mark.case("hermes", "context-anchor alone", "it keeps the anchor, and refuses nothing")
 def test_context_anchor_alone(host: Host) -> None:
     host.install()
     host.config.write_text(switched_off(host.config.read_text(), ["work-principles"], where="config"))

@@ -116,7 +116,7 @@ def test_a_question_is_kept_and_passes_once(desk: Desk) -> None:
     assert desk.judge.store.answer(asked.question, "approve", by="ada")
     other = desk.before("Write", file_path="a.txt", content="c")
     assert (other.answer, other.question != asked.question) == ("deny", True)
-    assert desk.before("Write", file_path="a.txt", content="b") == Verdict("allow", "", True, asked.question)
+    assert desk.before("Write", file_path="a.txt", content="b") == Verdict("allow", "", True, "")
     assert desk.before("Write", file_path="a.txt", content="b").answer == "deny"
 
 

@@ -12,7 +12,7 @@ import os
 import sys
 
 DEADLINE_S = 20  # well below the time that the host is told to wait
-ENVIRONMENT = ("HOME", "CLAUDE_PROJECT_DIR", "CLAUDE_CODE_ENTRYPOINT")
+ENVIRONMENT = ("HOME", "CLAUDE_PROJECT_DIR", "CLAUDE_CODE_ENTRYPOINT", "JACKSTAY_DEFER")
 SOCKET = "hosts/hook.sock"
 
 
@@ -33,6 +33,7 @@ def main(args: "list[str] | None" = None) -> None:
         data, home = sys.stdin.buffer.read(), words[2]
         output = _asked(home, data)
         if output is None:
+            _light()
             from jackstay.hosts.resident import judged_here
 
             output = judged_here(home, data)
@@ -64,6 +65,23 @@ def _asked(home: str, data: bytes) -> "bytes | None":
     except OSError:
         return None
     return answer[1:-1] if len(answer) > 1 and answer[:1] == b"A" and answer[-1:] == b"Z" else None
+
+
+def _light() -> None:
+    """What makes loading everything quicker in a process that answers one event.
+
+    Nothing that lives so short needs the collector. And msgspec takes the names of `typing` from
+    `typing_extensions` where that can be imported, which costs more than the whole of msgspec.
+    """
+    import gc
+
+    gc.disable()
+    if "typing_extensions" not in sys.modules:
+        sys.modules["typing_extensions"] = None  # type: ignore[assignment] # how the import system is told no
+        try:
+            import msgspec  # noqa: F401
+        finally:
+            del sys.modules["typing_extensions"]
 
 
 def _stay(home: str) -> None:

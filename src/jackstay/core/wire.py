@@ -4,6 +4,7 @@ What a newer version wrote is read, not crashed on: unknown fields are ignored, 
 UnknownEvent. How the store writes messages and events is `core.packing`'s matter.
 """
 
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -29,13 +30,26 @@ def _decode_extension(kind: type, value: Any) -> Any:
 
 
 _encoder = msgspec.json.Encoder(enc_hook=_encode_extension)
-_head = msgspec.json.Decoder(RunState, dec_hook=_decode_extension)
-_events: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
-_decision = msgspec.json.Decoder(HITLDecision)
 _any = msgspec.json.Decoder()
 
 encode = _encoder.encode  # any value of this package, or plain JSON data, as JSON bytes
 encode_into = _encoder.encode_into
+
+
+# Made when they are first asked: a process that judges one call decodes neither runs nor events.
+@cache
+def _head() -> msgspec.json.Decoder[RunState]:
+    return msgspec.json.Decoder(RunState, dec_hook=_decode_extension)
+
+
+@cache
+def _events() -> msgspec.json.Decoder[Event]:
+    return msgspec.json.Decoder(Event)
+
+
+@cache
+def _decision() -> msgspec.json.Decoder[HITLDecision]:
+    return msgspec.json.Decoder(HITLDecision)
 
 
 def decode_json(data: bytes | str) -> Any:
@@ -67,7 +81,7 @@ def schema(kind: type[msgspec.Struct]) -> JsonObject:
 def decode_head(data: bytes) -> RunState:
     """A stored head. Raises NewerSchema when this version must leave it alone, StoreError when it is broken."""
     try:
-        state: RunState = _head.decode(data)
+        state: RunState = _head().decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError) as problem:
         found = _schema_of(data)
         if found > SCHEMA:
@@ -93,7 +107,7 @@ def _schema_of(data: bytes) -> int:
 
 def decode_decision(data: bytes) -> HITLDecision:
     """A posted decision."""
-    return _decision.decode(data)
+    return _decision().decode(data)
 
 
 # -- events as people and programs read them ---------------------------------------------------------------
@@ -102,7 +116,7 @@ def decode_decision(data: bytes) -> HITLDecision:
 def decode_event(data: bytes | str) -> Event:
     """One JSON object as an event; an unknown tag becomes an UnknownEvent."""
     try:
-        return _events.decode(data)
+        return _events().decode(data)
     except msgspec.ValidationError:
         plain = _any.decode(data)
         if not isinstance(plain, dict):

@@ -34,14 +34,14 @@ class BadEvent(JackstayError):
 
 
 class Reply(Struct, frozen=True, gc=False):
-    """What the hook's process answers: JSON for stdout, or None for nothing at all."""
+    """What the hook's process answers; without an output it is the empty object, which objects to nothing."""
 
     output: JsonObject | None = None
 
     @property
     def stdout(self) -> bytes:
-        """The bytes to write."""
-        return b"" if self.output is None else wire.encode(self.output)
+        """The bytes to write: always an object, so that silence is never taken for an answer."""
+        return wire.encode(self.output or {})
 
 
 def answer(data: bytes, home: Path, *, environ: Mapping[str, str] = os.environ) -> Reply:
@@ -71,6 +71,8 @@ class Moment:
         self.cwd = _needed(event, "cwd")
         self.workspace = environ.get("CLAUDE_PROJECT_DIR") or self.cwd
         self.can_ask = not environ.get("CLAUDE_CODE_ENTRYPOINT", "").startswith("sdk")
+        # Only of a session's own calls is it known that the host asks again when it resumes.
+        self.defers = environ.get("JACKSTAY_DEFER") == "1" and not self.session.agent
 
     @property
     def call(self) -> HostCall:
@@ -175,7 +177,7 @@ def _before(it: Moment) -> Reply:
     call = it.call
     it.catch_up()
     verdict = it.judge.before_call(it.session, call, can_ask=it.can_ask)
-    decision = _decision(verdict)
+    decision = "defer" if verdict.question and it.defers else _decision(verdict)
     if decision is None:
         return Reply()
     said: JsonObject = {"hookEventName": "PreToolUse", "permissionDecision": decision}

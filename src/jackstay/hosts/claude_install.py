@@ -105,7 +105,11 @@ def interpreter() -> list[str]:
 
 
 def hook_command(python: list[str], home: Path, event: str) -> str:
-    """The shell line of one hook. Whatever happens to our process but a clean answer becomes a block."""
+    """The shell line of one hook. Whatever happens to our process but a whole answer becomes a block.
+
+    A whole answer is a status of 0 and one JSON object; a process in our place that ends well and says nothing,
+    or something else, has not answered.
+    """
     words = [*python, "-c", START, HOST, "--home", str(home)]
     stopper = shutil.which("timeout")
     if stopper is not None:
@@ -114,7 +118,8 @@ def hook_command(python: list[str], home: Path, event: str) -> str:
     if event not in BLOCKING:
         return line
     why = "jackstay could not be asked, so this is blocked: run jackstay doctor"
-    return f'{line} || {{ [ $? = 2 ] || echo "{why}" >&2; exit 2; }}'
+    whole = """[ $code = 0 ] && case $said in '{'*'}') printf '%s\\n' "$said" && exit 0;; esac"""
+    return f'said=$({line}); code=$?; {whole}; [ $code = 2 ] || echo "{why}" >&2; exit 2'
 
 
 def hooks(python: list[str], home: Path) -> dict[str, JsonObject]:

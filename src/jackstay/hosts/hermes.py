@@ -15,7 +15,7 @@ from jackstay.core.messages import JsonObject
 from jackstay.core.phase import Phase
 from jackstay.core.tools import ToolSpec
 from jackstay.hosts.hermes_anchor import BESIDE, HermesAnchor
-from jackstay.hosts.hermes_host import can_ask, continues, directory_of, failed, in_review, project_of
+from jackstay.hosts.hermes_host import can_ask, continues, directory_of, failed, in_review, project_of, show
 from jackstay.hosts.hermes_names import HERMES, HOST, SKILLS, by_a_person, told_apart, words_of
 from jackstay.hosts.judge import HostCall, Judge
 from jackstay.hosts.state import Session
@@ -53,9 +53,12 @@ class Hermes:
     def pre_tool_call(self, tool_name: str = "", args: Any = None, **told: Any) -> JsonObject | None:
         """Refuse, have Hermes ask its user, or say nothing. Never raises: Hermes would run the call."""
         try:
-            return self._judged(tool_name, args, told)
+            said = self._judged(tool_name, args, told)
         except BaseException as problem:  # whatever it is, the call must not run
-            return _refusal(_why(problem))
+            said = _refusal(_why(problem))
+        if said is not None and said["action"] == "block":
+            show(f"{tool_name} was refused: {said['message']}")
+        return said
 
     def _judged(self, tool: str, args: Any, told: JsonObject) -> JsonObject | None:
         session, call = self._call(tool, args, told)

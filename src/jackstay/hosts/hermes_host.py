@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -35,16 +36,31 @@ def in_review() -> bool:
         return False
 
 
+def _approval() -> Any:
+    """Hermes's own module about approvals. Raises where there is none."""
+    from tools import approval  # type: ignore[import-not-found] # Hermes's own module
+
+    return approval
+
+
 def can_ask() -> bool:
     """Would Hermes's approval really be put to a person? Not with --yolo, not where nobody sits."""
     try:
-        from tools import approval  # type: ignore[import-not-found] # Hermes's own module
-
+        approval = _approval()
         if approval._YOLO_MODE_FROZEN or approval.is_current_session_yolo_enabled():
             return False
         return bool(approval._is_interactive_cli() or approval._is_gateway_approval_context())
     except Exception:  # the question is kept in our own inbox then
         return False
+
+
+def show(text: str) -> None:
+    """A line for the person at Hermes's terminal, where one sits: Hermes shows them no reason of a refusal."""
+    try:
+        if _approval()._is_interactive_cli() and "cli" in sys.modules:
+            sys.modules["cli"]._cprint(text)
+    except Exception:  # the model has the reason all the same
+        return
 
 
 def continues(session_id: str) -> str | None:

@@ -184,8 +184,8 @@ class Judge:
         if there is not None and there.said:
             change.settle(name)
             if there.said == "approve":
-                return ALLOW, name
-            return Deny(f"{there.person or 'your user'} said no. {there.remark}".strip(), "rejected"), name
+                return ALLOW, ""
+            return Deny(f"{there.person or 'your user'} said no. {there.remark}".strip(), "rejected"), ""
         if can_ask:
             return ask, ""
         from jackstay.ward.redact import redact, redact_value

@@ -4,15 +4,19 @@ It is only ever faster: a hook that finds no resident, or gets no whole answer, 
 answered by a fork of its own, so that one that hangs or dies takes nothing with it.
 """
 
+from __future__ import annotations
+
 import gc
 import os
-import signal
-import socket
 import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jackstay.hosts.claude_code import answer
+
+if TYPE_CHECKING:
+    import socket
 
 IDLE_S = 900.0
 TICK_S = 5.0  # how soon it notices that its socket is gone
@@ -32,26 +36,32 @@ def stay(home: str, path: str, environment: tuple[str, ...]) -> None:
     socket is removed or replaced, when the installed package changes.
     """
     try:
-        from jackstay.config.paths import ensure_private
-
-        ensure_private(Path(path).parent)
         if os.fork() != 0:
             return
-    except Exception:  # it would only have been faster
+    except OSError:  # it would only have been faster
         return
     try:
-        signal.alarm(0)
-        os.setsid()
         nowhere = os.open(os.devnull, os.O_RDWR)
         for descriptor in (0, 1, 2):
-            os.dup2(nowhere, descriptor)
+            os.dup2(nowhere, descriptor)  # first of all: until then the host waits for this process
+        os.setsid()
         os.chdir("/")
+        # Here and not above: the hook that has answered needs none of it.
+        import signal
+
+        from jackstay.config.paths import ensure_private
+
+        signal.alarm(0)
+        ensure_private(Path(path).parent)
         _serve(home, path, environment)
     finally:
         os._exit(0)
 
 
 def _serve(home: str, path: str, environment: tuple[str, ...]) -> None:
+    import signal
+    import socket
+
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     temporary = f"{path}.{os.getpid()}"
     listening.bind(temporary)
@@ -62,6 +72,7 @@ def _serve(home: str, path: str, environment: tuple[str, ...]) -> None:
     listening.settimeout(TICK_S)
     package, user = _package(), os.environ.get("HOME", "")
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    gc.enable()
     gc.freeze()
     idle = 0.0
     while idle < IDLE_S and _inode(path) == mine:
@@ -84,6 +95,8 @@ def _serve(home: str, path: str, environment: tuple[str, ...]) -> None:
 
 def _answer_one(line: socket.socket, home: str, user: str, environment: tuple[str, ...]) -> None:
     """Answer and end; whatever goes wrong ends without an answer, and the hook judges by itself."""
+    import signal
+
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGALRM, signal.SIG_DFL)

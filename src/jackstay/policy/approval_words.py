@@ -5,12 +5,13 @@ The words are data, per language, with examples and counter-examples that `probl
 when every clause of it is an approval or says nothing (thanks, "as planned") and at least one is an approval.
 """
 
-import re
 import unicodedata
 from collections.abc import Iterable
 from typing import Literal
 
 import msgspec
+
+from jackstay.policy.late import late
 
 CommitWord = Literal["", "commit", "leave"]
 MAX_CHARACTERS = 200  # a longer message says more than yes
@@ -114,10 +115,10 @@ CHINESE = Words(
 
 LANGUAGES: dict[str, Words] = {"en": ENGLISH, "zh": CHINESE}
 
-_ASKS = re.compile(r"[?？]|[吗嘛呢么]\s*[。.!！]*\s*\Z")
-_QUOTED = re.compile(r"[\"“”「」『』`<>\[\]{}|:：]")
-_CLAUSE_ENDS = re.compile(r"[,.;!~…、，。；！\n\r]+|\s[-–—]+\s|[–—]+")
-_CHEERS = re.compile("[*_\U0001f44d\U0001f44c✅\U0001f64f\U0001f680✔️\U0001f3fb-\U0001f3ff]+")
+_ASKS = late(r"[?？]|[吗嘛呢么]\s*[。.!！]*\s*\Z")
+_QUOTED = late(r"[\"“”「」『』`<>\[\]{}|:：]")
+_CLAUSE_ENDS = late(r"[,.;!~…、，。；！\n\r]+|\s[-–—]+\s|[–—]+")
+_CHEERS = late("[*_\U0001f44d\U0001f44c✅\U0001f64f\U0001f680✔️\U0001f3fb-\U0001f3ff]+")
 
 
 def approves(text: str, languages: dict[str, Words] = LANGUAGES) -> bool:

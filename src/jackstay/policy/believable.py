@@ -3,20 +3,21 @@
 import re
 from math import log2
 
+from jackstay.policy.late import late
 from jackstay.policy.secret_kinds import SecretKind
 
-_STANDS_FOR = re.compile(
+_STANDS_FOR = late(
     r"x{5,}|\*{3,}|\.{3}|<[^>]*>|\$\{|\$\(|\{\{|%\(|(.)\1{7}|^\$[A-Za-z_]+$|%[srd]\b|^%[A-Za-z_]+%$",
     re.IGNORECASE,
 )
 # Words that say so themselves; a value with a format of its own is taken for real all the same.
-_SAYS_SO = re.compile(
+_SAYS_SO = late(
     r"example|placeholder|your[_-]?|change[_-]?me|dummy|sample|redacted|1234567890(?!\d*[a-z])|0123456789|"
     r"abcdef(?:gh|012)",
     re.IGNORECASE,
 )
 # Words joined by signs, and capitals: names of things, not the things.
-_NAME_LIKE = re.compile(r"[A-Za-z]+\d{0,2}(?:[_.\-/:][A-Za-z]*\d{0,2})+\Z|[A-Z_]+\d{0,2}\Z")
+_NAME_LIKE = late(r"[A-Za-z]+\d{0,2}(?:[_.\-/:][A-Za-z]*\d{0,2})+\Z|[A-Z_]+\d{0,2}\Z")
 _STAND_INS = frozenset({
     "pass", "passw", "passwd", "password", "password1", "password123", "pwd", "pw", "secret", "secret1",
     "token", "user", "username", "test", "test123", "none", "null", "true", "false", "string", "str",
@@ -42,7 +43,7 @@ def _is_name(value: str) -> bool:
     return not _NAMING.isdisjoint(word.lower() for word in _WORD.findall(value))
 
 
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Za-z][a-z]*|[^\W\d_]+")
+_WORD = late(r"[A-Z]+(?![a-z])|[A-Za-z][a-z]*|[^\W\d_]+")
 _NAMING = frozenset({
     "access", "account", "admin", "all", "allow", "allowed", "app", "arg", "argon", "argument", "auth",
     "authentication", "auto", "basic", "bcrypt", "bool", "boolean", "bytes", "callback", "change",

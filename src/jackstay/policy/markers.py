@@ -8,6 +8,8 @@ import itertools
 import re
 from enum import StrEnum
 
+from jackstay.policy.late import late
+
 
 class Marker(StrEnum):
     """What an agent can declare about its work."""
@@ -18,23 +20,23 @@ class Marker(StrEnum):
     DONE = "done"
 
 
-_MARKER = re.compile(
+_MARKER = late(
     r"\[[ \t]{0,8}harness[ \t]{0,8}:[ \t]{0,8}(task_started|plan|casual|done)[ \t]{0,8}\]", re.IGNORECASE
 )
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
-_INDENTED_CODE = re.compile(r"(?: {4}|\t)(?!\s*(?:[-+•*]|\d{1,3}[.)])\s)")
-_BULLET = re.compile(r"\s*(?:[-+•*]|\d{1,3}[.)]|#{1,6})\s+")
+_FENCE = late(r" {0,3}(`{3,}|~{3,})")
+_INDENTED_CODE = late(r"(?: {4}|\t)(?!\s*(?:[-+•*]|\d{1,3}[.)])\s)")
+_BULLET = late(r"\s*(?:[-+•*]|\d{1,3}[.)]|#{1,6})\s+")
 _EMPHASIS = "*_~ \t"
 _FULL_STOPS = ".!。！"
-_SENTENCE_END = re.compile(r"[.!?;:]\s|[。！？；：]")
+_SENTENCE_END = late(r"[.!?;:]\s|[。！？；：]")
 # A sentence that ends in a marker and speaks about it rather than declaring it.
-_MENTION = re.compile(
+_MENTION = late(
     r"\b(?:not|never|no|without|until|before|unless|if|when|cannot|can't|don't|won't|didn't|write|writing|say|"
     r"saying|use|using|send|type|with|reply|answer|called|marker|markers)\b|n't\b|"
     r"[不没勿别未无]|才能|之前|如果|标记|输入|回复|发送|写上|写出|使用",
     re.IGNORECASE,
 )
-_QUOTE = re.compile(r"`+|[\"“「『«]|(?<!\w)'")
+_QUOTE = late(r"`+|[\"“「『«]|(?<!\w)'")
 _CLOSE = {'"': '"', "“": "”", "「": "」", "『": "』", "«": "»", "'": "'"}
 _ACROSS_LINES = "“「『«"
 

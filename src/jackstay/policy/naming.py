@@ -4,19 +4,17 @@ Of most programs nobody knows file by file what they touch. A rule that forbids 
 name it, in whatever way: as a word, behind an option or a colon, inside code.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 
+from jackstay.policy.late import late
 from jackstay.policy.lines import Part
 from jackstay.policy.patterns import HOLE
 from jackstay.policy.shell import table
 
 _MOST = 64
-_BETWEEN = re.compile(r"[\s=:,;'\"()<>|&{}\[\]]+")
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"()<>|;,]+")
-_HOST = re.compile(
-    r"(?:[\w.+-]+@)?((?:[A-Za-z0-9_](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?\.)+[A-Za-z0-9-]+\.?)(?:/\S*)?"
-)
+_BETWEEN = late(r"[\s=:,;'\"()<>|&{}\[\]]+")
+_URL = late(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"()<>|;,]+")
+_HOST = late(r"(?:[\w.+-]+@)?((?:[A-Za-z0-9_](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?\.)+[A-Za-z0-9-]+\.?)(?:/\S*)?")
 
 # Where a program is told to work, by option: what it then names begins there.
 _WORKS_IN: dict[str, tuple[str, ...]] = {
@@ -59,7 +57,7 @@ def _words(parts: Sequence[Part]) -> Iterator[str]:
 
 # Words that are only said, and run nowhere.
 _SAYS = frozenset({"-m", "-am", "--message", "--title", "--body", "--subject", "--description"})
-_STARTS = re.compile(r"(?:^|(?<=[\s;&|('\"`!=:,{\[@]))[^\s;&|('\"`!=:,{\[@]")
+_STARTS = late(r"(?:^|(?<=[\s;&|('\"`!=:,{\[@]))[^\s;&|('\"`!=:,{\[@]")
 _FED = frozenset(
     {"at", "batch", "crontab", "make", "source", ".", "python", "python3", "perl", "ruby", "node", "php"}
 )
@@ -88,7 +86,7 @@ def commands_named(parts: Sequence[Part], given: Sequence[str]) -> tuple[str, ..
 
 
 _LONGEST = 1000
-_HOLDS_TEXT = re.compile(r"[\s;&|('\"`!=:,{\[@]")
+_HOLDS_TEXT = late(r"[\s;&|('\"`!=:,{\[@]")
 # Sub-commands behind which a command of its own stands, and what else can introduce one.
 _RUNS = frozenset({
     "exec", "run", "x", "dlx", "tool", "shell", "ssh", "debug", "foreach", "bisect", "new", "new-session",
@@ -107,7 +105,7 @@ def _may_start(part: Part) -> int:
     return next((at + 1 for at, word in enumerate(words) if word in _RUNS), len(words))
 
 
-_WITHOUT_PATH = re.compile(r"^[\w.~/-]*/")
+_WITHOUT_PATH = late(r"^[\w.~/-]*/")
 
 
 def _run(part: Part) -> Iterator[str]:

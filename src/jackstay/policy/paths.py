@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from jackstay.core.facts import Mark, PathFact, Use
+from jackstay.policy.late import late
 
 WHOSE: dict[Mark, str] = {
     "harness": "belongs to the harness itself",
@@ -67,7 +68,7 @@ _ROOTED: tuple[tuple[Mark, str], ...] = (
     ("startup", r"/(lib|usr/lib)/systemd|/var/spool/cron"),
     ("system", r"/(etc|var|root|boot|dev)"),
 )
-_NOT_SYSTEM = re.compile(
+_NOT_SYSTEM = late(
     r"/var/(tmp|folders)(/|$)|/etc/(os-release|lsb-release|debian_version|issue(\.net)?|hostname|hosts|timezone|"
     r"localtime|mime\.types|shells|services|protocols|resolv\.conf|nsswitch\.conf)$"
 )
@@ -75,7 +76,7 @@ _NOT_SYSTEM = re.compile(
 
 def _either(places: Sequence[tuple[Mark, str]], lead: str, end: str) -> re.Pattern[str]:
     """One expression for many; its groups are named by number."""
-    return re.compile(
+    return late(
         lead + "(?:" + "|".join(f"(?P<m{n}>{pattern})" for n, (_, pattern) in enumerate(places)) + ")" + end
     )
 
@@ -120,9 +121,7 @@ def within(path: str, directory: str) -> bool:
     return bool(directory) and (path == directory or path.startswith(directory + "/"))
 
 
-_OWN_ROOT = re.compile(
-    r"^(?:/+proc/+[^/]+/+(?:task/+[^/]+/+)?root(?=/|$))+/*"
-)  # what a process sees as its root
+_OWN_ROOT = late(r"^(?:/+proc/+[^/]+/+(?:task/+[^/]+/+)?root(?=/|$))+/*")  # what a process sees as its root
 
 
 @lru_cache(1024)

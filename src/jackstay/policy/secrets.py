@@ -8,6 +8,7 @@ from functools import lru_cache
 from msgspec import Struct
 
 from jackstay.policy.believable import believable
+from jackstay.policy.late import late
 from jackstay.policy.secret_kinds import KINDS, SecretKind
 
 MAX_TEXT = 4_000_000  # characters looked at; the rest of a longer text is cut off by `redact`
@@ -24,7 +25,7 @@ class Secret(Struct, frozen=True, gc=False):
 class _Ready(Struct, frozen=True, gc=False):
     kind: SecretKind
     keywords: tuple[str, ...]
-    pattern: re.Pattern[str]
+    pattern: re.Pattern[str]  # late: of fifty kinds most never meet one of their keywords
 
 
 def secrets_in(text: str, *, config: bool = False) -> list[Secret]:
@@ -96,7 +97,7 @@ def _ready() -> tuple[_Ready, ...]:
         _Ready(
             kind,
             tuple(map(str.lower, kind.keywords)),
-            re.compile(kind.pattern, re.MULTILINE if kind.case else re.MULTILINE | re.IGNORECASE),
+            late(kind.pattern, re.MULTILINE if kind.case else re.MULTILINE | re.IGNORECASE),
         )
         for kind in KINDS
     )

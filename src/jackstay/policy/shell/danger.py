@@ -6,12 +6,14 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from jackstay.policy.late import late
+
 from . import effects as fx
 from .effects import Effect, Part
 from .facts import ShellFacts
 from .secrets import is_secret, tidy
 
-_DEVICE: Final = re.compile(r"/dev/(?:sd|hd|vd|xvd|nvme|mmcblk|loop|dm-|md|disk/|mapper/|mem|kmem|port)")
+_DEVICE: Final = late(r"/dev/(?:sd|hd|vd|xvd|nvme|mmcblk|loop|dm-|md|disk/|mapper/|mem|kmem|port)")
 _ROOTS: Final = frozenset(
     ("/", "/*", "~", "~/", "~/*", "$HOME", "${HOME}", "$HOME/*", "${HOME}/*", "/home", "/home/*", "/root",
      "/etc", "/usr",
@@ -19,8 +21,8 @@ _ROOTS: Final = frozenset(
      ".", "./",
      "..", "../", "*", "./*", "/.", "/..", ".*")
 )  # fmt: skip
-_HOME_ITSELF: Final = re.compile(r"(?:/home|/Users)/[^/]+/?\*?|/root/?\*?|~[\w-]*/?\*?")
-_START_UP: Final = re.compile(
+_HOME_ITSELF: Final = late(r"(?:/home|/Users)/[^/]+/?\*?|/root/?\*?|~[\w-]*/?\*?")
+_START_UP: Final = late(
     r"(?:^|/)\.(?:bashrc|bash_profile|bash_login|bash_logout|bash_aliases|profile|zshrc|zshenv|zprofile|"
     r"zlogin|cshrc|tcshrc|"
     r"kshrc|inputrc|xprofile|xinitrc|xsession)$|^/etc/(?:profile(?:\.d/.*)?|bash\.bashrc|zsh/.*|"
@@ -30,9 +32,7 @@ _START_UP: Final = re.compile(
     r"systemd/.*)$|(?:^|/)\.config/(?:fish/.*|systemd/user/.*|autostart/.*)$|(?:^|/)authorized_keys2?$|"
     r"(?:^|/)\.ssh/(?:config|rc|environment)$"
 )
-_HOOKS: Final = re.compile(
-    r"(?:^|/)\.git/(?:hooks(?:/.*)?|config(?:\.worktree)?|info/attributes)$|(?:^|/)\.husky/"
-)
+_HOOKS: Final = late(r"(?:^|/)\.git/(?:hooks(?:/.*)?|config(?:\.worktree)?|info/attributes)$|(?:^|/)\.husky/")
 _SHELLS: Final = frozenset(
     ("sh", "bash", "zsh", "dash", "ksh", "fish", "python", "python3", "perl", "ruby", "node", "php")
 )

@@ -6,21 +6,23 @@ import re
 from collections.abc import Collection
 from typing import NamedTuple
 
+from jackstay.policy.late import late
+
 from .facts import UNKNOWN
 from .words import Unreadable
 
-_PARTS = re.compile(r"\$\{([#!]?)([A-Za-z_]\w*|\d+|[@*#?$!-])(\[[^\]]*\])?(.*)\}", re.DOTALL | re.ASCII)
+_PARTS = late(r"\$\{([#!]?)([A-Za-z_]\w*|\d+|[@*#?$!-])(\[[^\]]*\])?(.*)\}", re.DOTALL | re.ASCII)
 _PATTERN_OPS = ("//", "/#", "/%", "/", "##", "#", "%%", "%", "^^", "^", ",,", ",", "~~", "~")
 _WORD_OPS = (":-", "-", ":+", "+", ":?", "?")
 _SAFE_CASTS = frozenset("QUuLaKkA")
-_ACTIVE = re.compile(r"`|\$[({\[]|[<>]\(")
-_QUOTED = re.compile(r"""\\.|'[^']*'|"[^"]*\"""", re.DOTALL)
-_NUMBER = re.compile(r"(?:0[xX][0-9a-fA-F]+|[0-9]+(?:#[0-9a-zA-Z]+)?)")
-_ARITHMETIC = re.compile(r"[\w\s+\-*/%<>=!&|^~?:,()#$\[\]{}@\x01]*", re.ASCII)
-_COUNT = re.compile(r"\$\{#[A-Za-z_]\w*(?:\[[@*]\])?\}|\$#|\$\?|\$\$", re.ASCII)
-_SUBSCRIPT = re.compile(r"\[\s*(?:\$?[A-Za-z_]\w*|\$\{[A-Za-z_]\w*\}|\d+|-\d+)\s*\]", re.ASCII)
-_VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*|\d+)\}|\$([A-Za-z_]\w*|[0-9@*!_-])|([A-Za-z_]\w*)", re.ASCII)
-_ASSIGNED = re.compile(
+_ACTIVE = late(r"`|\$[({\[]|[<>]\(")
+_QUOTED = late(r"""\\.|'[^']*'|"[^"]*\"""", re.DOTALL)
+_NUMBER = late(r"(?:0[xX][0-9a-fA-F]+|[0-9]+(?:#[0-9a-zA-Z]+)?)")
+_ARITHMETIC = late(r"[\w\s+\-*/%<>=!&|^~?:,()#$\[\]{}@\x01]*", re.ASCII)
+_COUNT = late(r"\$\{#[A-Za-z_]\w*(?:\[[@*]\])?\}|\$#|\$\?|\$\$", re.ASCII)
+_SUBSCRIPT = late(r"\[\s*(?:\$?[A-Za-z_]\w*|\$\{[A-Za-z_]\w*\}|\d+|-\d+)\s*\]", re.ASCII)
+_VARIABLE = late(r"\$\{([A-Za-z_]\w*|\d+)\}|\$([A-Za-z_]\w*|[0-9@*!_-])|([A-Za-z_]\w*)", re.ASCII)
+_ASSIGNED = late(
     r"([A-Za-z_]\w*)(?:\[[^\]]*\])?\s*(?:(?:[+\-*/%&|^]|<<|>>)?=(?!=)|\+\+|--)|(?:\+\+|--)\s*([A-Za-z_]\w*)",
     re.ASCII,
 )
@@ -110,4 +112,4 @@ def read_arithmetic(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(dict.fromkeys(names)), assigned
 
 
-_NUMBER_WORD = re.compile(r"(?<![\w$#{])(?:0[xX][0-9a-fA-F]+|[0-9]+(?:#[0-9a-zA-Z]+)?)")
+_NUMBER_WORD = late(r"(?<![\w$#{])(?:0[xX][0-9a-fA-F]+|[0-9]+(?:#[0-9a-zA-Z]+)?)")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from jackstay.policy.late import late
+
 from . import effects as fx
 from .effects import READERS, Call, Judge
 from .operands import options
@@ -22,7 +24,7 @@ _AWK: Final = prepare(
         "non-decimal-data use-lc-numeric optimize no-optimize lint=? lint-old version copyright",
     ),
 )
-_AWK_TOKEN: Final = re.compile(
+_AWK_TOKEN: Final = late(
     r"""(?P<string>"(?:[^"\\\n]|\\.)*")
       | (?P<comment>\#[^\n]*)
       | (?P<word>@?[A-Za-z_][A-Za-z0-9_:]*)
@@ -50,7 +52,7 @@ _LEAVES: Final = {
 }
 _GOES_ON: Final = frozenset((",", "&&", "||", "?", ":", "{", "do", "else"))
 """What a line can end with while its statement goes on in the next."""
-_FILE: Final = re.compile(r'"((?:[^"\\]|\\.)*)"')
+_FILE: Final = late(r'"((?:[^"\\]|\\.)*)"')
 
 
 class _Awk:

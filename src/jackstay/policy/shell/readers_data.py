@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from jackstay.policy.late import late
+
 from . import effects as fx
 from .effects import READERS, Call, Judge
 from .facts import Word
@@ -13,10 +15,8 @@ from .operands import options
 from .options import Seen, scan
 from .table import Entry, Spec, prepare
 
-_ASKS: Final = re.compile(
-    r"\s*(?:select|show|values|table|describe|desc|explain(?!\s+\(?analy))\b", re.IGNORECASE
-)
-_SQL_TOKEN: Final = re.compile(r"'(?:[^'\\]|'')*'|\"[^\"\\]*\"|([A-Za-z_][\w.]*)(\s*\()?|[\s\S]")
+_ASKS: Final = late(r"\s*(?:select|show|values|table|describe|desc|explain(?!\s+\(?analy))\b", re.IGNORECASE)
+_SQL_TOKEN: Final = late(r"'(?:[^'\\]|'')*'|\"[^\"\\]*\"|([A-Za-z_][\w.]*)(\s*\()?|[\s\S]")
 _SQL_FUNCTIONS: Final = frozenset(
     ("count", "sum", "min", "max", "avg", "now", "version", "length", "lower", "upper", "coalesce", "round",
      "date_trunc", "current_database", "in", "values", "as", "and", "or", "not", "over", "filter", "exists",
@@ -34,10 +34,10 @@ _SQL_CHANGES: Final = frozenset(
      "attach", "detach", "pragma", "load", "load_extension", "outfile", "dumpfile", "nextval", "setval",
      "for", "share", "handler", "rename", "begin", "commit")
 )  # fmt: skip
-_SLASH: Final = re.compile(
+_SLASH: Final = late(
     r"\\(?:d[a-zA-Z]*[+S]*|l\+?|conninfo|dt\+?|z|encoding|timing|x|a|t|pset \w+)(?: [\w.*?\"-]+)?\s*"
 )
-_DOT: Final = re.compile(
+_DOT: Final = late(
     r"\.(?:tables|schema|indexes|indices|databases|dbinfo|headers?|mode|show|width|nullvalue|separator|"
     r"fullschema|stats|timer)"
     r"(?:\s+[\w.*%-]+)*"
@@ -100,7 +100,7 @@ _SQLITE: Final = prepare(
 )
 
 
-_SECRET_TABLES: Final = re.compile(
+_SECRET_TABLES: Final = late(
     r"\b(?:pg_authid|pg_shadow|pg_user_mapping|rolpassword|authentication_string|mysql\W+user)\b", re.IGNORECASE
 )
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from jackstay.policy.late import late
+
 from . import effects as fx
 from .effects import READERS, Call, Judge
 from .facts import Word
@@ -33,7 +35,7 @@ _TAR_LISTS: Final = frozenset(("-t", "--list", "-d", "--diff", "--compare"))
 _TAR_CREATES: Final = frozenset(
     ("-c", "--create", "-r", "--append", "-u", "--update", "-A", "--catenate", "--concatenate", "--delete")
 )
-_TAR_CLUSTER: Final = re.compile(r"[A-Za-z]+")
+_TAR_CLUSTER: Final = late(r"[A-Za-z]+")
 
 
 def tar(judge: Judge, call: Call, spec: Spec) -> None:
@@ -81,7 +83,7 @@ _PS_LONG: Final = frozenset(
      "rows", "lines", "width", "headers", "no-headers", "no-heading", "heading", "forest", "deselect",
      "cumulative", "quick-pid", "info", "version", "context", "signames")
 )  # fmt: skip
-_PS_BSD: Final = re.compile(r"[aAcdefghjklLmnNopqrsStTuUvwxXZ]+")
+_PS_BSD: Final = late(r"[aAcdefghjklLmnNopqrsStTuUvwxXZ]+")
 
 
 def ps(judge: Judge, call: Call, spec: Spec) -> None:
@@ -139,7 +141,7 @@ def service(judge: Judge, call: Call, spec: Spec) -> None:
         judge.note(fx.SERVICE, call.name, call.text, "acts on a service")
 
 
-_PACMAN: Final = re.compile(
+_PACMAN: Final = late(
     r"-(?:Q[acdegiklmnopqstu]*|S[sgilq]+|F[lxq]*|T|V)|--(?:query|info|list|owns|search|groups|deps|"
     r"explicit|native|foreign|"
     r"unrequired|upgrades|quiet|check|color(?:=\w+)?)|-[iqlsogdetnmukc]+"

@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from jackstay.policy.late import late
+
 from . import effects as fx
 from .effects import READERS, Call, Judge
 from .facts import Word
@@ -35,7 +37,7 @@ _CURL: Final = prepare(
         "tcp-nodelay location-trusted$ post301^ mail-from=^ ssl-no-revoke no-alpn",
     ),
 )
-_WEB: Final = re.compile(r"(?:https?://)?[^\s:@/]+(?::\d+)?(?:[/?#]\S*)?", re.IGNORECASE)
+_WEB: Final = late(r"(?:https?://)?[^\s:@/]+(?::\d+)?(?:[/?#]\S*)?", re.IGNORECASE)
 
 
 def curl(judge: Judge, call: Call, spec: Spec) -> None:
@@ -109,7 +111,7 @@ def _targets(judge: Judge, call: Call, targets: Sequence[Word]) -> None:
                 judge.note(fx.SENDS, text, call.text, f"opens {text}, which is no plain web address")
 
 
-_DIG_OPTION: Final = re.compile(r"\+[a-z0-9-]+(?:=[\w./:-]*)?|-[46imruhv]")
+_DIG_OPTION: Final = late(r"\+[a-z0-9-]+(?:=[\w./:-]*)?|-[46imruhv]")
 _DIG_VALUE: Final = frozenset(("-b", "-c", "-p", "-q", "-t", "-x"))
 
 
@@ -130,7 +132,7 @@ def dig(judge: Judge, call: Call, spec: Spec) -> None:
     judge.looks_up(targets, call)
 
 
-_NSLOOKUP: Final = re.compile(
+_NSLOOKUP: Final = late(
     r"-(?:(?:type|query|querytype|q|port|timeout|retry|class|domain)=[\w.-]+|debug|nodebug|d2|novc|vc|"
     r"recurse|norecurse|all|fail|version)"
 )
@@ -152,7 +154,7 @@ def nslookup(judge: Judge, call: Call, spec: Spec) -> None:
 
 # -- ip, nmcli --------------------------------------------------------------------------------------------
 
-_IP_OPTIONS: Final = re.compile(
+_IP_OPTIONS: Final = late(
     r"-(?:[46dsjpoBrto0]|h|br|brief|d|det|details|s|ss|stats|statistics|j|json|p|pretty|o|oneline|c|color|"
     r"color=\w+|r|resolve|"
     r"t|timestamp|ts|tshort|a|all|V|Version|M|iec|h|human|human-readable|N|Numeric|echo|br|family|f)"
@@ -204,11 +206,11 @@ def _ip_verb(judge: Judge, call: Call, texts: list[str]) -> None:
         judge.note(fx.SERVICE, texts[2], call.text, f"may change the network ({texts[2]})")
 
 
-_NMCLI_OPTION: Final = re.compile(r"-(?:[tpao]|terse|pretty|overview)|--(?:terse|pretty|overview|ask)")
-_NMCLI_VALUE: Final = re.compile(
+_NMCLI_OPTION: Final = late(r"-(?:[tpao]|terse|pretty|overview)|--(?:terse|pretty|overview|ask)")
+_NMCLI_VALUE: Final = late(
     r"-(?:[fgmcew]|fields|get-values|mode|colors|escape|wait)|--(?:fields|get-values|mode|colors|escape|wait)"
 )
-_NMCLI: Final = re.compile(
+_NMCLI: Final = late(
     r"(?:g|general|gen)(?: (?:status|permissions|perm))?|(?:n|networking|net)(?: (?:connectivity|c))?|"
     r"(?:r|radio)(?: (?:all|wifi|wwan))?|(?:c|con|conn|connection)(?: (?:s|show)(?: .*)?)?|"
     r"(?:d|dev|device)(?: (?:status|(?:s|show)(?: \S+)?|(?:w|wifi)(?: (?:l|list)(?: (?:ifname|bssid) "

@@ -7,7 +7,9 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
-_SECRET: Final = re.compile(
+from jackstay.policy.late import late
+
+_SECRET: Final = late(
     r"""(?:^|/)(?:
         \.ssh(?:/(?!.*\.pub$|known_hosts(?:\.old)?$|config$).*)?$
       | \.gnupg(?:/.*)?$
@@ -32,15 +34,15 @@ _SECRET: Final = re.compile(
     """,
     re.VERBOSE,
 )
-_ROOT: Final = re.compile(r"^(?:/proc/[^/]+(?:/task/[^/]+)?/root)+(?=/|$)")
-_GLOB: Final = re.compile(r"[*?\[{]")
-_ANY_TEXT: Final = re.compile(r"[*?]+|\[[^\]/]*\]|\{[^}/]*\}")
+_ROOT: Final = late(r"^(?:/proc/[^/]+(?:/task/[^/]+)?/root)+(?=/|$)")
+_GLOB: Final = late(r"[*?\[{]")
+_ANY_TEXT: Final = late(r"[*?]+|\[[^\]/]*\]|\{[^}/]*\}")
 _SAMPLES: Final = (
     ".ssh/id_rsa", ".ssh/id_ed25519", ".ssh", ".gnupg", ".env", ".netrc", ".pgpass", ".git-credentials",
     ".aws/credentials", ".docker/config.json", ".kube/config", ".npmrc", ".password-store", "/etc/shadow",
     "/etc/gshadow", "/proc/1/environ", "/proc/self/environ",
 )  # fmt: skip
-_CLASS: Final = re.compile(r"\[[^\]]*\]")
+_CLASS: Final = late(r"\[[^\]]*\]")
 
 
 def tidy(path: str) -> str:
@@ -54,7 +56,7 @@ def tidy(path: str) -> str:
     return "/".join(parts) if parts != [""] else "/"
 
 
-_SECRET_NAME: Final = re.compile(
+_SECRET_NAME: Final = late(
     r"(?:[A-Z0-9]+_)*(?:TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|API_?KEY|SECRET_ACCESS_KEY|"
     r"(?:ACCESS|PRIVATE|SECRET|SIGNING|ENCRYPTION|MASTER)_KEY|PGPASSWORD)(?:_[0-9]+)?"
 )

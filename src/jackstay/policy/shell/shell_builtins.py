@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from jackstay.policy.late import late
+
 from . import effects as fx
 from .effects import BUILTINS, Builtin, Call, Judge
 from .environment import power_of
@@ -13,8 +15,8 @@ from .expansions import read_arithmetic
 from .facts import Word
 from .words import Unreadable
 
-_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_VALUE_NAME: Final = re.compile(
+_NAME: Final = late(r"[A-Za-z_][A-Za-z0-9_]*")
+_VALUE_NAME: Final = late(
     r"[A-Za-z_][A-Za-z0-9_]*(?:\[(?:[0-9]+|[@*]|\"?([A-Za-z_]\w*)[\w.-]*\"?)\])?", re.ASCII
 )
 _ARITHMETIC_TESTS: Final = frozenset(("-eq", "-ne", "-lt", "-le", "-gt", "-ge"))
@@ -22,15 +24,15 @@ _TEST_TOKENS: Final = frozenset(("[", "]", "=", "==", "!=", "!", "-a", "-o"))
 _SHOPT: Final = frozenset(("globstar", "nullglob", "dotglob", "extglob", "nocaseglob", "failglob",
                            "nocasematch",
                            "lastpipe", "pipefail", "inherit_errexit"))  # fmt: skip
-_SET_FLAGS: Final = re.compile(r"[-+](?:[ebfhnmuvxCEBHTt]*|[eufxvC]*o)")
+_SET_FLAGS: Final = late(r"[-+](?:[ebfhnmuvxCEBHTt]*|[eufxvC]*o)")
 _SET_NAMES: Final = frozenset(
     ("pipefail", "errexit", "nounset", "xtrace", "noglob", "noclobber", "verbose", "posix")
 )
 _MAKE_ARRAYS: Final = frozenset(
     ("declare", "typeset", "local", "readonly", "export", "read", "mapfile", "readarray")
 )
-_COUNTS_PRINTED: Final = re.compile(r"%[-+ #0-9.*hlLjztq]*n")
-_DECLARE: Final = re.compile(r"-[pfFgaAlrtuxi]+|-p")
+_COUNTS_PRINTED: Final = late(r"%[-+ #0-9.*hlLjztq]*n")
+_DECLARE: Final = late(r"-[pfFgaAlrtuxi]+|-p")
 
 
 def nothing(judge: Judge, call: Call) -> None:

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
+from jackstay.policy.late import late
+
 from .facts import UNKNOWN, Arithmetic, Assignment, Redirect, SimpleCommand, Word
 from .tree_expressions import Expressions
 from .tree_words import WORDS, Place
@@ -245,7 +247,7 @@ class Commands(Expressions):
         return Word(raw, fixed=False)
 
 
-_QUOTED: Final = re.compile(r"""\\.|'[^']*'|"[^"]*"|\[[^\]\s]*\]""")
+_QUOTED: Final = late(r"""\\.|'[^']*'|"[^"]*"|\[[^\]\s]*\]""")
 
 
 def _is_whole(regex: str) -> bool:

@@ -12,19 +12,21 @@ import unicodedata
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from jackstay.policy.late import late
+
 from .facts import GLOB, HOLE, UNKNOWN, Word
 
-PLAIN = re.compile(r"[A-Za-z0-9_./:,@%+=-]+")
+PLAIN = late(r"[A-Za-z0-9_./:,@%+=-]+")
 _ESCAPES = {
     "a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v",
     "\\": "\\", "'": "'", '"': '"', "?": "?",
 }  # fmt: skip
-_ANSI = re.compile(r"\\(?:x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{1,4})|([0-7]{1,3})|(.))", re.DOTALL)
-_STARTS_EXPANSION = re.compile(r"\$[A-Za-z0-9_{(\[@*#?$!-]")
-_BRACES = re.compile(r"\{([^{}]*(?:,|\.\.)[^{}]*)\}")
-_HISTORY = re.compile(r"![^=\s(]")
-_ODD = re.compile(r"[^\x20-\x7e\t\n]")
-_BIDI = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_ANSI = late(r"\\(?:x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{1,4})|([0-7]{1,3})|(.))", re.DOTALL)
+_STARTS_EXPANSION = late(r"\$[A-Za-z0-9_{(\[@*#?$!-]")
+_BRACES = late(r"\{([^{}]*(?:,|\.\.)[^{}]*)\}")
+_HISTORY = late(r"![^=\s(]")
+_ODD = late(r"[^\x20-\x7e\t\n]")
+_BIDI = late("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 MOST_BRACES = 64
 
 
