@@ -13,15 +13,18 @@ from jackstay.core.decision import Allow, Deny, strictest
 from jackstay.core.errors import JackstayError
 from jackstay.core.events import Event, ToolOutputDeltaEvent
 from jackstay.core.facts import CallFacts
+from jackstay.core.inputs import Below
 from jackstay.core.messages import ToolCall, ToolResult, snapshot
 from jackstay.core.state import RunState
 from jackstay.engine import texts
 from jackstay.engine.interceptors import ANSWERS, ReActTrace
-from jackstay.engine.ports import Artifact, Tool, ToolOutput
+from jackstay.engine.ports import Artifact, SessionStore, Tool, ToolOutput
 from jackstay.policy import discipline
 from jackstay.policy.decide import decide
 from jackstay.policy.secrets import MAX_TEXT, is_marked, redact
 from jackstay.runtime.agent import Agent
+from jackstay.runtime.below import sum_of
+from jackstay.runtime.control import Control
 from jackstay.runtime.limits import TimeLimit
 
 SHOWN_CHARS = 50_000
@@ -51,6 +54,16 @@ async def ask_hook(name: str, moment: str, hook: Callable[..., Any], *args: Any)
     return answer
 
 
+class Above(msgspec.Struct, frozen=True):
+    """What a subagent's run takes from the one above it: its agent and state of the moment, where it tells."""
+
+    agent: Callable[[], Agent]
+    state: Callable[[], RunState]
+    store: SessionStore
+    publish: Callable[[Event], None]
+    control: Control
+
+
 class Running:
     """A call while it runs: the ToolContext its tool sees, and the last of what it has put out."""
 
@@ -66,6 +79,9 @@ class Running:
         self.session_id, self.run_id, self.call_id = state.session_id, state.run_id, call.call_id
         self.workspace, self.seen = workspace, seen
         self.redacts = True  # do secrets go out of what it puts out?
+        self.above: Callable[[], Above] | None = None  # the run it belongs to, for those that work below it
+        self.states: dict[int, Callable[[], RunState]] = {}  # of its subagents, as they are at this moment
+        self.below: Below | None = None  # how far they have come, once all of them rest
         self._publish = publish
         self._said: deque[str] = deque()
         self._size = 0
@@ -79,6 +95,12 @@ class Running:
         while self._size - len(self._said[0]) > PARTIAL_CHARS:
             self._size -= len(self._said.popleft())
         self._publish(ToolOutputDeltaEvent(self.run_id, self.session_id, None, time(), self.call_id, text))
+
+    def left_below(self, *, final: bool) -> Below | None:
+        """What its subagents have done when the run stops for good; otherwise they go on with it."""
+        if not final or not self.states:
+            return None
+        return replace(sum_of(state() for state in self.states.values()), waiting=())
 
     @property
     def text(self) -> str:
@@ -149,7 +171,10 @@ async def _run(agent: Agent, state: RunState, call: ToolCall, running: Running, 
             return Ran(
                 ToolResult(call.call_id, texts.STANDS_FOR_SECRET, is_error=True, executed=False), None, call
             )
-        result, artifact = _shorten(call, await _output(tool, call, running, limit))
+        output = await _output(tool, call, running, limit)
+        if running.below is not None and running.below.waiting:
+            return Ran(ToolResult(call.call_id, output.text), None, call, facts)
+        result, artifact = _shorten(call, output)
         result = await _after(agent, state, call, result)
     except InterceptorFailed as problem:
         return Ran(ToolResult(call.call_id, str(problem), is_error=True), None, call)

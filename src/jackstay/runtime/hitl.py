@@ -5,7 +5,15 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from jackstay.core.approvals import HITLDecision, HITLTask
-from jackstay.core.errors import AlreadyDecided, AmbiguousTool, CallChanged, CallClosed, TooLate, UnknownCall
+from jackstay.core.errors import (
+    AlreadyDecided,
+    AmbiguousCall,
+    AmbiguousTool,
+    CallChanged,
+    CallClosed,
+    TooLate,
+    UnknownCall,
+)
 from jackstay.core.messages import JsonObject, ToolResult
 from jackstay.engine import texts
 from jackstay.engine.ports import Posted
@@ -54,13 +62,14 @@ class HITL:
     @staticmethod
     def get_decision(session: AgentSession, task: HITLTask | str) -> HITLDecision | None:
         """The decision that was submitted about a call and is not carried out yet."""
-        return session.decisions().get(task if isinstance(task, str) else task.call_id)
+        place, call_id = _place(session, task if isinstance(task, str) else task.key)
+        return place.decisions().get(call_id)
 
     @staticmethod
     def submit(
         session: AgentSession, task: HITLTask | str, decision: HITLDecision, *, by: str | None = None
     ) -> None:
-        """Answer a waiting call, named by its task or call_id. Stored at once, with author and time.
+        """Answer a waiting call, named by its task, call_id or key. Stored at once, with author and time.
 
         Given the task, the decision is bound to what that shows. Raises UnknownCall when no such call ever
         waited here, CallClosed when it waits no more, AlreadyDecided when somebody was first, CallChanged when
@@ -68,7 +77,7 @@ class HITL:
         """
         if isinstance(task, HITLTask):
             decision = replace(decision, digest=task.digest)
-            HITL.submit_all(session, {task.call_id: decision}, by=by)
+            HITL.submit_all(session, {task.key: decision}, by=by)
         else:
             HITL.submit_all(session, {task: decision}, by=by)
 
@@ -76,15 +85,20 @@ class HITL:
     def submit_all(
         session: AgentSession, decisions: Mapping[str, HITLDecision], *, by: str | None = None
     ) -> None:
-        """Answer several waiting calls by call_id. Nothing is stored when one of the answers is refused."""
-        waiting = {task.call_id: task for task in session.pending_tasks()}
+        """Answer several waiting calls by call_id, or by key (`SESSION/CALL_ID`) where subagents share one.
+
+        Nothing is stored when one of the answers is refused. Raises AmbiguousCall besides what `submit` does.
+        """
         author, now = by or person(), session.now()
-        for call_id, decision in decisions.items():
-            _check(session, waiting, call_id, decision, now)
-        for call_id, decision in decisions.items():
+        signed: list[tuple[AgentSession, str, HITLDecision]] = []
+        for key, decision in decisions.items():
+            place, call_id = _place(session, key)
+            waiting = {task.call_id: task for task in place.pending_tasks() if not task.path}
+            _check(place, waiting, call_id, decision, now)
             shown = decision.digest or waiting[call_id].digest
-            signed = replace(decision, by=decision.by or author, at=now, digest=shown)
-            session.store.post(session.session_id, Posted(0, call_id, signed))
+            signed.append((place, call_id, replace(decision, by=decision.by or author, at=now, digest=shown)))
+        for place, call_id, decision in signed:
+            place.store.post(place.session_id, Posted(0, call_id, decision))
 
     @staticmethod
     def approve(
@@ -114,15 +128,24 @@ class HITL:
         """Let every waiting call run."""
         HITL.submit_all(
             session,
-            {t.call_id: replace(HITLDecision.approve(), digest=t.digest) for t in session.pending_tasks()},
+            {t.key: replace(HITLDecision.approve(), digest=t.digest) for t in session.pending_tasks()},
         )
 
     @staticmethod
     def reject_all(session: AgentSession, comment: str | None = None) -> None:
         """Turn every waiting call down."""
-        HITL.submit_all(
-            session, {task.call_id: HITLDecision.reject(comment) for task in session.pending_tasks()}
-        )
+        HITL.submit_all(session, {task.key: HITLDecision.reject(comment) for task in session.pending_tasks()})
+
+
+def _place(session: AgentSession, key: str) -> tuple[AgentSession, str]:
+    """The session a call waits in, this one or a subagent's, and its id there. Raises AmbiguousCall."""
+    tasks = session.waiting_tasks()
+    found = [task for task in tasks if key in (task.key, task.call_id)]
+    if len(found) > 1:
+        raise AmbiguousCall(key, tuple(task.key for task in found))
+    if not found or not found[0].path:
+        return session, key
+    return AgentSession(found[0].path[-1], session.store, now=session.now), found[0].call_id
 
 
 def _check(
@@ -137,8 +160,8 @@ def _check(
     if task is None:
         if call_id in session.decisions():
             raise AlreadyDecided(name, call_id)
-        became = _became(session, call_id)
-        raise CallClosed(name, call_id, became) if became else UnknownCall(name, call_id, tuple(waiting))
+        became, names = _became(session, call_id), tuple(one.key for one in session.pending_tasks())
+        raise CallClosed(name, call_id, became) if became else UnknownCall(name, call_id, names)
     if decision.digest and (what := texts.changed(decision.digest, task.digest)):
         raise CallChanged(name, call_id, what)
     if task.deadline is not None and task.expired(now):
