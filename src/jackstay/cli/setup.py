@@ -10,7 +10,7 @@ import msgspec
 from jackstay.config.load import load
 from jackstay.config.model import Config, ModelSettings
 from jackstay.config.paths import home as home_path
-from jackstay.core.errors import ConfigError
+from jackstay.core.errors import ConfigError, SubagentSession
 from jackstay.core.messages import JsonObject
 from jackstay.core.phase import Mode
 from jackstay.core.rules import PermissionRule
@@ -55,8 +55,10 @@ class Setup(msgspec.Struct, frozen=True):
 def set_up(flags: Flags, remembered: RunState | None = None) -> Setup:
     """The engine for these flags over what the session remembers, the variables, the files, what is built in.
 
-    Raises ConfigError for whatever cannot be used.
+    Raises ConfigError for whatever cannot be used, SubagentSession for a session that is a subagent's.
     """
+    if remembered is not None and remembered.parent is not None:
+        raise SubagentSession(remembered.session_id, remembered.parent.session_id)
     settings = remembered.settings if remembered is not None else {}
     home = home_path(flags.home)
     workspace = _workspace(flags, settings)

@@ -16,10 +16,10 @@ from jackstay.engine.ports import SessionStore
 NAME_CHARS, MARK = 80, 10
 
 
-def child_id(state: RunState, call_id: str, index: int) -> str:
+def child_id(session_id: str, run_id: str, call_id: str, index: int) -> str:
     """The session of a call's subagent: always the same one, so that whoever goes on after a crash finds it."""
-    mark = sha256("\0".join((state.session_id, state.run_id, call_id, str(index))).encode()).hexdigest()
-    return f"{state.session_id[:NAME_CHARS].rstrip('.')}.{mark[:MARK]}"
+    mark = sha256("\0".join((session_id, run_id, call_id, str(index))).encode()).hexdigest()
+    return f"{session_id[:NAME_CHARS].rstrip('.')}.{mark[:MARK]}"
 
 
 def tasks_in(args: JsonObject) -> list[Any] | None:
@@ -54,7 +54,7 @@ def children(store: SessionStore, state: RunState) -> Iterator[RunState]:
 def children_of(store: SessionStore, state: RunState, call: ToolCall) -> Iterator[RunState]:
     """The stored heads of a call's subagents."""
     for index in range(len(tasks_in(call.args) or ())):
-        found = store.head(child_id(state, call.call_id, index))
+        found = store.head(child_id(state.session_id, state.run_id, call.call_id, index))
         if found is not None and found.state.parent is not None:
             yield found.state
 

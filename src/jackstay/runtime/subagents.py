@@ -172,7 +172,8 @@ class _Work:
         most = self._engine.options.subagent_max_depth
         if self._parent.depth > most:
             raise NotBelow(f"work is handed on {most} levels deep at most: do this piece of it yourself")
-        name = child_id(self._above.state(), self._parent.call_id, index)
+        parent = self._parent
+        name = child_id(parent.session_id, parent.run_id, parent.call_id, index)
         session = self._engine.adopt(AgentSession(name, self._above.store, now=self._engine.now))
         definition = agents_of(self._engine).find(job.agent_name)
         stored = self._above.store.load(name)
