@@ -102,18 +102,24 @@ def test_a_listening_port_is_seen_and_has_to_be_accounted_for(place: Place) -> N
 def test_a_background_process_with_the_task_s_mark_is_residue(place: Place) -> None:
     before = look(place)
     name, _, value = place.mark.partition("=")
-    child = subprocess.Popen(
-        [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, env={**os.environ, name: value}
-    )
-    other = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    marks = {"own": value, "subagent": f"{value}.0123456789.abcdef0123", "other": f"{value}.x", "": None}
+    started = {
+        whose: subprocess.Popen(
+            [sys.executable, "-c", "input()"], stdin=subprocess.PIPE,
+            env={**os.environ, **({name: mark} if mark is not None else {})},
+        )
+        for whose, mark in marks.items()
+    }  # fmt: skip
     try:
-        _wait_for_command(child.pid)
+        for process in started.values():
+            _wait_for_command(process.pid)
         told = checked(before, look(place))
     finally:
-        for process in (child, other):
+        for process in started.values():
             process.communicate(b"\n")
     assert not told.ok
-    assert [one.subject for one in told.findings if one.residue] == [f"pid:{child.pid}"]
+    ours = {f"pid:{started[whose].pid}" for whose in ("own", "subagent")}
+    assert {one.subject for one in told.findings if one.residue} == ours
 
 
 def _wait_for_command(pid: int) -> None:
