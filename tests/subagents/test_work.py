@@ -5,7 +5,20 @@ from pathlib import Path
 
 import pytest
 
-from jackstay import HITL, ConfigError, HITLDecision, PermissionRule
+from jackstay import (
+    HITL,
+    AgentBuilder,
+    AgentSession,
+    ConfigError,
+    Deny,
+    HarnessEngine,
+    HITLDecision,
+    Interceptor,
+    PermissionRule,
+    ReActTrace,
+    ToolCall,
+    tool,
+)  # fmt: skip
 from jackstay.core.errors import SubagentSession
 from jackstay.core.messages import Usage
 from jackstay.core.state import Parent
@@ -235,3 +248,77 @@ def test_agents_come_from_files_too(place: Place, tmp_path: Path) -> None:
     assert results(events) == [("t1", False, "written")]
     assert "You write #{things} {down}." in model.requests[1].system
     assert "- writer: writes" in model.requests[0].tools[-1].description
+
+
+# -- built like any other agent ----------------------------------------------------------------------------
+
+
+def test_extensions_are_asked_for_subagents_too_and_give_them_no_tool_their_parent_lacks(place: Place) -> None:
+    names: list[str] = []
+
+    @tool(effects={"reads"})
+    async def extra() -> str:
+        """More."""
+        return "more"
+
+    class Guard(Interceptor):
+        def on_tool_call_start(self, trace: ReActTrace, call: ToolCall) -> Deny | None:
+            return Deny("not here") if call.tool == "put" else None
+
+    def extend(engine: HarnessEngine, agent_name: str, builder: AgentBuilder) -> None:
+        names.append(agent_name)
+        if agent_name != "main":
+            builder.default_tool_add(extra).default_interceptor_add(Guard())
+
+    one = agent("worker", reply(asks("put", "p")), "Alas.")
+    events = Team(place, reply(task()), "Thanks.", make=lambda: (one,)).ask(extensions=(extend,))
+    assert names == ["main", "worker"]
+    assert [r[:2] for r in results(below(events))] == [("p", True)]
+    assert "extra" not in [spec.name for spec in one.model.requests[0].tools]
+
+
+def test_it_reads_back_what_was_cut_out_of_its_own_results(place: Place) -> None:
+    @tool(effects={"reads"})
+    async def long() -> str:
+        """A lot."""
+        return "x" * 60_000 + "END"
+
+    call_long = {"tool": "long", "id": "long_call_1", "args": {}}
+    back = reply({"tool": "recall", "id": "r", "args": {"call_id": "long_call_1", "offset": 59_990}})
+    make = lambda: (agent("worker", reply(call_long), back, "done"),)  # noqa: E731
+    store = place.store()
+    provider = lambda name: AgentSession(name, store)  # noqa: E731 - sessions need not come from a store
+    events = Team(place, reply(task()), "Thanks.", make=make).ask(
+        tools=(long, "task"), session_provider=provider
+    )
+    assert results(below(events))[-1] == (
+        "r",
+        False,
+        "[long_call_1: characters 59990 to 60003 of 60003]\nxxxxxxxxxxEND",
+    )
+
+
+def test_time_is_shared_too(place: Place) -> None:
+    slow = [{**reply(asks("look", f"l{n}")), "wait_s": 0.2} for n in range(9)]
+    team = Team(place, reply(task()), "Thanks.", make=lambda: (agent("worker", *slow),))
+    team.ask(max_seconds=0.5)
+    (child,) = team.children()
+    assert (child.outcome, place.state.outcome) == ("limit", "limit")
+    assert child.turn <= 4
+
+
+def test_a_setting_changed_meanwhile_holds_below_at_once(place: Place) -> None:
+    made: list[HarnessEngine] = []
+
+    @tool(effects={"reads"})
+    async def forbid() -> str:
+        """Forbid what comes next."""
+        made[0].add_permission_rule(PermissionRule.deny("put"))
+        return "forbidden"
+
+    call_forbid = {"tool": "forbid", "id": "f", "args": {}}
+    make = lambda: (agent("worker", reply(call_forbid), reply(asks("put", "p")), "Alas."),)  # noqa: E731
+    team = Team(place, reply(task()), "Thanks.", make=make)
+    made.append(team.engine(tools=(*place.tools(), forbid, "task")))
+    events = told(made[0])
+    assert [r[:2] for r in results(below(events))] == [("f", False), ("p", True)]

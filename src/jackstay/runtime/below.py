@@ -13,7 +13,7 @@ from jackstay.core.state import RunState
 from jackstay.core.wire import decode_json
 from jackstay.engine.ports import SessionStore
 
-NAME_CHARS, MARK = 80, 10
+NAME_CHARS, MARK = 117, 10  # together, with the dot between them, what a session id may have
 
 
 def child_id(session_id: str, run_id: str, call_id: str, index: int) -> str:

@@ -303,9 +303,7 @@ def _is_ours(directory: Path, mark: str) -> bool:
     except OSError:
         return False
     own = mark.encode()
-    return any(
-        entry == own or (entry.startswith(own) and _BELOW.fullmatch(entry[len(own) :])) for entry in entries
-    )
+    return any(entry.startswith(own) and _BELOW.fullmatch(entry[len(own) :]) for entry in entries)
 
 
 def _is_blank(directory: Path) -> bool:
