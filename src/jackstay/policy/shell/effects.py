@@ -17,7 +17,7 @@ from . import table
 from .environment import power_of
 from .facts import UNKNOWN, Assignment, Doubt, Redirect, ShellFacts, SimpleCommand, Word
 from .scope import Scope
-from .secrets import secrets_among
+from .secrets import holds_secret, secrets_among
 from .syntax import parse
 
 READS: Final = "reads"
@@ -223,10 +223,20 @@ class Judge:
 
     def assignment(self, one: Assignment, command: SimpleCommand, *, exported: bool) -> None:
         why = power_of(one.name, exported=exported)
+        if one.value is not None and one.value.text.startswith("()"):
+            why = f"gives {one.name} the form of an exported function"
         splits = one.name == "IFS" and command.program in ("read", "mapfile", "readarray")
         plain = one.name.endswith("PAGER") and one.value in (Word("cat"), Word(""))
         if why is not None and not splits and not plain:
             self.note(ENVIRONMENT, one.name, command.text[:160], why)
+
+    def prints(self, call: Call) -> None:
+        """A command that puts out its words: among them may be a variable that holds a secret."""
+        for word in call.arguments:
+            for name in (word.text,) if call.name == "printenv" else word.inner:
+                asked_only = f"{{{name}:+" in word.text or f"{{{name}+" in word.text
+                if holds_secret(name) and not asked_only and name not in call.scope.values:
+                    self.note(CREDENTIALS, name, call.text, f"shows what {name} holds")
 
     def redirect(self, one: Redirect, command: SimpleCommand, scope: Scope) -> None:
         target = one.target
@@ -273,6 +283,8 @@ class Judge:
             if call.place.in_function or wrappers:
                 self.note(OPAQUE, name, call.text, "calls a function from a function or a wrapper")
             return
+        if name in _PRINTERS:
+            self.prints(call)
         known = BUILTINS.get(name) if "/" not in program.text else None
         if known is not None:
             known(self, call)
@@ -303,6 +315,7 @@ class Judge:
         self.note(EXECUTES, name, call.text, f"runs {name}, which is not a known program")
 
 
+_PRINTERS: Final = frozenset(("echo", "printf", "printenv"))
 _DESCRIPTOR: Final = re.compile(r"[0-9]+-?|-")
 _SOCKETS: Final = ("/dev/tcp/", "/dev/udp/")
 

@@ -100,6 +100,11 @@ _SQLITE: Final = prepare(
 )
 
 
+_SECRET_TABLES: Final = re.compile(
+    r"\b(?:pg_authid|pg_shadow|pg_user_mapping|rolpassword|authentication_string|mysql\W+user)\b", re.IGNORECASE
+)
+
+
 def psql(judge: Judge, call: Call, spec: Spec) -> None:
     """`psql`: `-l` and `-c` with plain questions."""
     seen, _ = scan(_PSQL, call.arguments, call.scope)
@@ -156,6 +161,8 @@ def _statements(
         for text in texts or ():
             if special is not None and special.fullmatch(text.strip()):
                 continue
+            if _SECRET_TABLES.search(text):
+                judge.note(fx.CREDENTIALS, text, call.text, "reads what passwords are checked against")
             doubt = sql_doubt(text)
             if doubt is not None:
                 judge.note(fx.WRITES, text, call.text, f"may change data: it {doubt}")

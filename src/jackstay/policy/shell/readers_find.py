@@ -34,6 +34,7 @@ _FIND_VALUE: Final = frozenset(
      "-newerBt",
      "-newermB", "-Bmin", "-Btime", "-flags", "-since")
 )  # fmt: skip
+_FIND_NAMES: Final = frozenset(("-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename"))
 _FIND_FILES: Final = {"-fprint": 1, "-fprint0": 1, "-fls": 1, "-fprintf": 2}
 _FIND_RUN: Final = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
 
@@ -42,18 +43,36 @@ def find(judge: Judge, call: Call, spec: Spec) -> None:
     """`find`: starting points, then tests and actions; only listed tests and printing actions."""
     words = list(call.arguments)
     starts, safe = _starts(judge, call, words)
+    wanted: list[str] = []
+    runs = excluded = False
     while words:
         word = words.pop(0)
         if not word.fixed:
             judge.unproven(call, f"may be given an action by {word.text}")
         elif word.text in _FIND_VALUE:
             value = words.pop(0) if words else word
+            if word.text in _FIND_NAMES and not excluded and is_secret(value.text):
+                wanted.append(value.text)
             if value.many and call.scope.texts(value) is None:
                 judge.unproven(call, f"may be given an action by the value of {word.text}")
         elif word.text in _FIND_RUN:
+            runs = True
             _runs(judge, call, words, starts=starts, safe=safe)
         elif word.text not in _FIND_PLAIN:
             _acts(judge, call, word, words)
+        excluded = word.text in ("!", "-not")
+    for name in wanted if runs or _feeds_xargs(call) else ():
+        judge.note(fx.CREDENTIALS, name, call.text, f"hands on files named {name}, a place for secrets")
+
+
+def _feeds_xargs(call: Call) -> bool:
+    """Is what is found made into the arguments of other commands?"""
+    place = call.place
+    return place.inside > 0 or any(
+        one.pipeline == place.pipeline and one.program in ("xargs", "parallel", "while", "read", "mapfile")
+        for one in call.scope.facts.commands
+        if place.piped_out
+    )
 
 
 def _starts(judge: Judge, call: Call, words: list[Word]) -> tuple[list[str], bool]:

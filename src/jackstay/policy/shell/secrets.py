@@ -14,6 +14,7 @@ _SECRET: Final = re.compile(
       | \.env(?:\.(?!example$|sample$|template$|dist$|defaults?$)[\w.-]+)?$ | [\w-]+\.env$
       | \.netrc$ | _netrc$ | \.pgpass$ | \.my\.cnf$ | \.git-credentials$ | \.htpasswd$ | \.vault-token$ |
       \.boto$
+      | \.terraform\.d/credentials\.tfrc\.json$
       | \.aws/credentials$ | \.config/gh/hosts\.yml$ | \.config/gcloud/.* | \.azure/.*
       | \.docker/config\.json$ | \.kube/config$ | \.npmrc$ | \.pypirc$ | \.cargo/credentials(?:\.toml)?$
       | \.password-store(?:/.*)?$ | \.local/share/keyrings(?:/.*)?$ | \.config/op(?:/.*)?$ | \.terraformrc$
@@ -22,11 +23,13 @@ _SECRET: Final = re.compile(
     | ^/etc/(?:shadow|gshadow|sudoers(?:\.d(?:/.*)?)?)-?$ | ^/etc/ssh/ssh_host_\w+_key$ |
     ^/etc/ssl/private(?:/.*)?$
     | ^/proc/[^/]+(?:/task/[^/]+)?/(?:environ|mem|auxv)$ | ^/proc/kcore$ | ^/dev/k?mem$
-    | ^/var/lib/(?:sss/secrets|secrets)(?:/.*)?$ | ^/run/secrets(?:/.*)?$
+    | ^/var/lib/(?:sss/secrets|secrets)(?:/.*)?$ | ^(?:/var)?/run/secrets(?:/.*)?$
+    | ^[^/]*\$[^/]*/(?:task/[^/]+/)?environ$
     """,
     re.VERBOSE,
 )
 _GLOB: Final = re.compile(r"[*?\[{]")
+_ANY_TEXT: Final = re.compile(r"[*?]+|\[[^\]/]*\]|\{[^}/]*\}")
 _SAMPLES: Final = (
     ".ssh/id_rsa", ".ssh/id_ed25519", ".ssh", ".gnupg", ".env", ".netrc", ".pgpass", ".git-credentials",
     ".aws/credentials", ".docker/config.json", ".kube/config", ".npmrc", ".password-store", "/etc/shadow",
@@ -46,6 +49,17 @@ def tidy(path: str) -> str:
     return "/".join(parts) if parts != [""] else "/"
 
 
+_SECRET_NAME: Final = re.compile(
+    r"(?:[A-Z0-9]+_)*(?:TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|API_?KEY|SECRET_ACCESS_KEY|"
+    r"(?:ACCESS|PRIVATE|SECRET|SIGNING|ENCRYPTION|MASTER)_KEY|PGPASSWORD)(?:_[0-9]+)?"
+)
+
+
+def holds_secret(variable: str) -> bool:
+    """Whether an environment variable of this name is likely to hold a secret."""
+    return _SECRET_NAME.fullmatch(variable) is not None
+
+
 @lru_cache(maxsize=4096)
 def is_secret(path: str) -> bool:
     """Whether a path as written is, or as a pattern could match, a place where secrets are kept."""
@@ -55,9 +69,8 @@ def is_secret(path: str) -> bool:
 
 
 def _could_match(pattern: str) -> bool:
-    last = pattern.rsplit("/", 2)
-    head = [part for part in last if not _GLOB.search(part)]
-    if any(_SECRET.search(tidy(part + "/x")) for part in head if part.startswith(".")):
+    inside = _ANY_TEXT.sub("x", pattern)
+    if _SECRET.search(tidy(inside)) or _SECRET.search(tidy(inside.removesuffix("/x"))):
         return True
     wild = _wild(tidy(pattern))
     if "/" not in pattern:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from .facts import Assignment, Doubt, ShellFacts, Word
+from .facts import Assignment, Doubt, Redirect, ShellFacts, Word
 from .grammar import parser
 from .tree_redirects import Redirections
 from .tree_words import WORDS, Place
@@ -29,7 +29,7 @@ _CONTAINERS: Final = frozenset(
      "compound_statement", "subshell", "negated_command")
 )  # fmt: skip
 _TOKENS: Final = frozenset(
-    (";", ";;", "&", "&&", "||", "\n", "!", "(", ")", "{", "}", "if", "then", "elif", "else", "fi", "while",
+    (";", "&", "&&", "||", "\n", "!", "(", ")", "{", "}", "if", "then", "elif", "else", "fi", "while",
      "until",
      "do", "done", "$(", "`", "<(", ">(")
 )  # fmt: skip
@@ -98,6 +98,13 @@ class Walk(Redirections):
                 inside=number, pipeline=0, piped_in=feeds, piped_out=raw[:2] == "<(", background=False
             ),
         )
+
+    def lone_redirect(self, node: Node, place: Place) -> None:
+        """`$(<file)`: the file's text. As a statement of its own a redirection stands in no other place."""
+        redirects: list[Redirect] = []
+        if self.redirect(node, redirects, place) or not place.inside:
+            self.doubt("a redirection without a program", node)
+        self.keep([], [], redirects, place, node)
 
     def for_loop(self, node: Node, place: Place) -> None:
         words: list[Word] = []
@@ -230,6 +237,7 @@ _VISITS: Final[dict[str, Callable[[Walk, Node, Place], None]]] = {
     "process_substitution": Walk.substitution,
     "arithmetic_expansion": Walk.expression,
     "expansion": Walk.expansion,
+    "file_redirect": Walk.lone_redirect,
     "simple_expansion": Walk.nothing,
 }
 

@@ -74,9 +74,11 @@ def env(judge: Judge, call: Call, spec: Spec) -> None:
     while rest and "=" in rest[0].text:
         word = rest.pop(0)
         name = word.text.partition("=")[0]
-        if not name.isidentifier():
+        if not (name.isidentifier() and name.isascii()):
             judge.unproven(call, f"sets a name that is not written plainly ({name})")
             continue
+        if word.text.startswith("()", len(name) + 1):
+            judge.note(fx.ENVIRONMENT, name, call.text, f"gives {name} the form of an exported function")
         why = power_of(name, exported=True)
         if why is not None:
             judge.note(fx.ENVIRONMENT, name, call.text, why)
