@@ -8,7 +8,8 @@ from jackstay.cli.screen import gate_text
 from jackstay.cli.waiting import task_lines
 from jackstay.core import events as ev
 from jackstay.core.state import RunState
-from jackstay.runtime.below import child_id, tasks_in
+from jackstay.policy.subject import tasks_in
+from jackstay.runtime.below import child_id
 
 RESULT_LINES = 12
 

@@ -2,16 +2,15 @@
 
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
-from typing import Any
 
 from msgspec.structs import replace
 
 from jackstay.core.approvals import HITLTask
 from jackstay.core.inputs import Below
-from jackstay.core.messages import NO_USAGE, JsonObject, ToolCall
+from jackstay.core.messages import NO_USAGE, ToolCall
 from jackstay.core.state import RunState
-from jackstay.core.wire import decode_json
 from jackstay.engine.ports import SessionStore
+from jackstay.policy.subject import tasks_in
 
 NAME_CHARS, MARK = 117, 10  # together, with the dot between them, what a session id may have
 
@@ -20,22 +19,6 @@ def child_id(session_id: str, run_id: str, call_id: str, index: int) -> str:
     """The session of a call's subagent: always the same one, so that whoever goes on after a crash finds it."""
     mark = sha256("\0".join((session_id, run_id, call_id, str(index))).encode()).hexdigest()
     return f"{session_id[:NAME_CHARS].rstrip('.')}.{mark[:MARK]}"
-
-
-def tasks_in(args: JsonObject) -> list[Any] | None:
-    """What a call hands to subagents; None where its arguments hold no list of it.
-
-    Some models send the list as JSON text.
-    """
-    if "tasks" not in args:
-        return [args]
-    tasks = args["tasks"]
-    if isinstance(tasks, str):
-        try:
-            tasks = decode_json(tasks)
-        except ValueError:
-            return None
-    return tasks if isinstance(tasks, list) else None
 
 
 def open_calls(state: RunState) -> Iterator[ToolCall]:

@@ -43,8 +43,8 @@ class HITL:
 
     @staticmethod
     def get_pending_task_by_call_uuid(session: AgentSession, call_uuid: str) -> HITLTask | None:
-        """The waiting call of this id."""
-        return next((task for task in session.pending_tasks() if task.call_id == call_uuid), None)
+        """The waiting call of this id, or key; the first one where subagents share an id."""
+        return next((t for t in session.pending_tasks() if call_uuid in (t.call_id, t.key)), None)
 
     @staticmethod
     def get_pending_tasks_by_tool_name(session: AgentSession, tool_name: str) -> tuple[HITLTask, ...]:

@@ -19,8 +19,9 @@ from jackstay.core.wire import canonical, decode_json, encode
 from jackstay.engine.ports import ToolContext, ToolOutput
 from jackstay.engine.subagents import budget
 from jackstay.policy.sessions import child_of
+from jackstay.policy.subject import tasks_in
 from jackstay.runtime.agent import Agent, Assignment
-from jackstay.runtime.below import child_id, is_due, open_calls, sum_of, tasks_in
+from jackstay.runtime.below import child_id, is_due, open_calls, sum_of
 from jackstay.runtime.calls import Above, Running
 from jackstay.runtime.control import Control
 from jackstay.runtime.driver import Driver
