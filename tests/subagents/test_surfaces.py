@@ -91,3 +91,12 @@ def test_a_subagents_session_is_shown_resumed_and_deleted_through_its_parent(bui
     assert "echo ran >> count" in builder("sessions", "show", child).out
     builder("sessions", "delete", "s1", "--yes")
     assert builder("sessions", "list", "--json").objects == []
+
+
+def test_an_agent_is_asked_by_name_and_keeps_its_name_on_resume(builder: Jackstay) -> None:
+    with Loopback(answer) as server:
+        asked = builder(*RUN, "--agent", "builder", "--model", f"m@{server.openai_url}", "--json", "go")
+        assert (asked.code, [spec["function"]["name"] for spec in server.bodies[0]["tools"]]) == (3, ["bash"])
+        builder("approve", "s1", "--all")
+        assert builder("resume", "s1").out == "It is built.\n"
+    assert builder.count() == 1

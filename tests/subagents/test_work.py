@@ -1,5 +1,6 @@
 """`task` and `multitask`: who does the work, in which session, under which bounds, and what comes back."""
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -322,3 +323,22 @@ def test_a_setting_changed_meanwhile_holds_below_at_once(place: Place) -> None:
     made.append(team.engine(tools=(*place.tools(), forbid, "task")))
     events = told(made[0])
     assert [r[:2] for r in results(below(events))] == [("f", False), ("p", True)]
+
+
+def test_a_person_may_ask_an_agent_by_name_within_what_main_has(place: Place) -> None:
+    one = agent(
+        "worker", reply(asks("look", "l"), asks("deploy", "d")), "Alas.", tools=("look", "bash"), max_turns=99
+    )
+    made = Team(place, make=lambda: (one,)).engine()
+    asyncio.run(made.prompt("go").agent("worker").session("s").call())
+    assert [(name, result.is_error) for name, result in place.results().items()] == [("l", False), ("d", True)]
+    assert [spec.name for spec in one.model.requests[0].tools] == ["look"]
+    assert (place.state.agent, place.state.parent, made.agent("worker").bounds.budget.max_turns) == (
+        "worker",
+        None,
+        20,
+    )
+    made.set_max_turns(7)
+    assert made.agent("worker").bounds.budget.max_turns == 7
+    with pytest.raises(ConfigError, match=r"there is no agent 'nobody' \(known are main, worker, bash"):
+        asyncio.run(made.prompt("go").agent("nobody").session("t").call())

@@ -33,12 +33,12 @@ class Agents(Struct, frozen=True, gc=False):
         """Those that are offered."""
         return tuple(one for one in self.known.values() if one.enabled and not one.hidden)
 
-    def find(self, name: str) -> AgentDefinition:
-        """The agent of this name. Raises UnknownAgent, which names those there are."""
+    def find(self, name: str, *, besides: tuple[str, ...] = ()) -> AgentDefinition:
+        """The agent of this name. Raises UnknownAgent, which names those there are, and those `besides`."""
         found = self.known.get(name)
         if found is not None and found.enabled:
             return found
-        others = f"known are {', '.join(one.name for one in self.listed)}"
+        others = f"known are {', '.join((*besides, *(one.name for one in self.listed)))}"
         if found is not None:
             raise UnknownAgent(
                 f"the agent {name!r} is switched off in {found.file or 'its definition'}", hint=others

@@ -26,7 +26,6 @@ BUILT_IN = Config(
     tools=DEFAULT_TOOLS, hitl=True, discipline="strict", max_turns=20, permission_default="workspace"
 )
 FLAG = "command line"  # the origin of rules given as flags: they go with the run, those of files do not
-AGENTS = ("main",)
 
 
 class Flags(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,9 +67,8 @@ def set_up(flags: Flags, remembered: RunState | None = None) -> Setup:
     if remembered is not None and flags.workspace is None and workspace != Path.cwd():
         warnings = (*warnings, f"the session works in {workspace}")
     agent = flags.agent or (remembered.agent if remembered is not None else "main")
-    if agent not in AGENTS:
-        raise ConfigError(f"there is no agent {agent!r}", hint=f"known: {', '.join(AGENTS)}", where="--agent")
     engine = HarnessEngine(**_engine_settings(config, home, workspace))
+    engine.agent(agent)  # raises for one that is not there
     return Setup(engine, agent, warnings)
 
 

@@ -236,10 +236,15 @@ class HarnessEngine:
     # -- for the runtime -------------------------------------------------------------------------------
 
     def agent(self, name: str) -> Agent:
-        """The built agent; another one after a setting has changed."""
+        """The built agent; another one after a setting has changed.
+
+        One with another name than `main` has a definition, and never more than `main`. Raises UnknownAgent.
+        """
         agent = self._agents.get(name)
         if agent is None:
-            agent = self._agents[name] = build_agent(self, name)
+            from jackstay.runtime.subagents import agent_of
+
+            agent = self._agents[name] = agent_of(self, name)
         return agent
 
     def open_model(self) -> Model:
@@ -300,8 +305,8 @@ class HarnessEngine:
         self._agents = {"main": build_agent(self, "main")}
 
     def _rebuild(self) -> None:
-        """Build the agents anew; those in use keep running and see the new ones at their next request."""
-        self._agents = {name: build_agent(self, name) for name in self._agents}
+        """Build `main` anew, others once they are asked for; what runs sees them at its next request."""
+        self._build_main()
 
 
 def _settled(made: Options) -> Options:

@@ -25,6 +25,7 @@ from jackstay.runtime.below import child_id, is_due, open_calls, sum_of
 from jackstay.runtime.calls import Above, Running
 from jackstay.runtime.control import Control
 from jackstay.runtime.driver import Driver
+from jackstay.runtime.factory import build_agent
 from jackstay.runtime.lease import Holder
 from jackstay.runtime.request import new_run_id, taken_up
 from jackstay.runtime.session import AgentSession
@@ -119,6 +120,15 @@ def agents_of(engine: "HarnessEngine") -> Agents:
     """The agents that an engine's agents may hand work to, as they are defined now."""
     options = engine.options
     return find_agents(options.agents, workspace=options.workspace, home=home(options.harness_home))
+
+
+def agent_of(engine: "HarnessEngine", name: str) -> Agent:
+    """An agent that a person asks by name: as it is defined, within what `main` has. Raises UnknownAgent."""
+    definition = agents_of(engine).find(name, besides=("main",))
+    main = engine.agent("main")
+    most = main.bounds.budget.max_turns
+    spend = replace(main.bounds.budget, max_turns=min(definition.max_turns or most, most))
+    return build_agent(engine, name, Assignment(definition, main, spend))
 
 
 def _together(done: Sequence[Done]) -> str:
@@ -270,8 +280,6 @@ class _Host:
 
     def agent(self, name: str) -> Agent:
         """The subagent, built anew when the agent above it was."""
-        from jackstay.runtime.factory import build_agent
-
         above = self._above.agent()
         if self._built is None or above is not self._assigned.above:
             self._assigned = replace(self._assigned, above=above)
