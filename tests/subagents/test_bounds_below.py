@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from jackstay import HITL, AgentDefinition, StopLoopInterceptor, cancel, tool
+from jackstay import HITL, AgentDefinition, AgentSession, StopLoopInterceptor, cancel, tool
 from jackstay.core.events import LoopDetectedEvent, PhaseChangedEvent, ToolCallEndEvent, ToolCallStartEvent
 from jackstay.core.phase import Phase
 from jackstay.policy.secrets import plain
+from jackstay.runtime.guard import AuditFailed
 from jackstay.testing import call, says
 from tests.elsewhere import Place, asks, order
 from tests.make import unanswered
@@ -90,6 +91,26 @@ def test_what_it_changed_is_in_its_parents_record_and_the_phase_survives_it(work
     assert [Path(path).name for path in state.policy.phase.changed] == ["app.conf"]
     assert state.policy.phase.acted
     assert order(below(events))[-1] == "run_end", "nobody asked the subagent for the closing checklist"
+
+
+def test_where_a_refusal_below_cannot_be_written_down_nothing_goes_on_and_nothing_is_lost(
+    work: Workplace,
+) -> None:
+    begin = says("[HARNESS: task_started]", call("read", file_path="app.conf"))
+    worker = agent("worker", says(write()), "Refused.")
+    made = team(work, begin, HAND_ON, "Done.", worker=worker)
+    trail = work.home / "audit"
+    trail.mkdir(parents=True, exist_ok=True)
+    for path in [*trail.iterdir(), trail]:
+        path.rmdir() if path.is_dir() else path.unlink()
+    trail.write_text("in the way")
+    with pytest.raises(AuditFailed):
+        made.say("change it")
+    store = work.store
+    states = [AgentSession(one.session_id, store).state for one in store.sessions()]
+    assert [one.outcome for one in states] == [None, None]
+    trail.unlink()
+    assert results(made.say(None))[-1][1:] == (False, "Refused.")
 
 
 # -- loops -------------------------------------------------------------------------------------------------

@@ -87,6 +87,27 @@ def test_several_work_side_by_side_and_one_that_fails_takes_no_other_along(place
     assert len({child.session_id for child in team.children()}) == 3
 
 
+def test_one_that_cannot_even_begin_takes_no_other_along(place: Place) -> None:
+    class Broken(Interceptor):
+        def on_agent_start(self, trace: ReActTrace) -> None:
+            raise RuntimeError("no start")
+
+    def extend(engine: HarnessEngine, agent_name: str, builder: AgentBuilder) -> None:
+        if agent_name == "broken":
+            builder.default_interceptor_add(Broken())
+
+    make = lambda: (agent("broken", "never"), agent("worker", {"say": "done", "wait_s": 0.2}))  # noqa: E731
+    team = Team(place, reply(multitask("broken: one", "worker: two")), "Thanks.", make=make)
+    ((_, failed, text),) = results(team.ask(extensions=(extend,)))
+    rows = json.loads(text)
+    assert (failed, [row["status"] for row in rows], rows[1]["result"]) == (
+        False,
+        ["not run", "answered"],
+        "done",
+    )
+    assert "no start" in rows[0]["result"]
+
+
 @pytest.mark.parametrize("count", [6, 0])
 def test_more_tasks_than_allowed_or_none_are_refused_before_any_begins(place: Place, count: int) -> None:
     team = Team(place, reply(multitask(*["x"] * count)), "Alas.", make=lambda: (agent("worker"),))

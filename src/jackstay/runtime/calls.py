@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from jackstay.core.decision import Allow, Deny, strictest
-from jackstay.core.errors import JackstayError
+from jackstay.core.errors import Conflict, JackstayError, StoreError
 from jackstay.core.events import Event, ToolOutputDeltaEvent
 from jackstay.core.facts import CallFacts
 from jackstay.core.inputs import Below
@@ -25,12 +25,14 @@ from jackstay.policy.secrets import MAX_TEXT, is_marked, redact
 from jackstay.runtime.agent import Agent
 from jackstay.runtime.below import sum_of
 from jackstay.runtime.control import Control
+from jackstay.runtime.guard import AuditFailed
 from jackstay.runtime.limits import TimeLimit
 
 SHOWN_CHARS = 50_000
 KEPT_CHARS = 5_000_000
 PARTIAL_CHARS = 4_000
 LONG_CHARS = 100_000  # about 15 ms of looking for secrets
+STOPS_ALL = (AuditFailed, StoreError, Conflict)  # nothing can be kept, or somebody else goes on
 
 
 class InterceptorFailed(JackstayError):
@@ -123,6 +125,8 @@ class Ran(msgspec.Struct, frozen=True, gc=False):
 
 async def run_call(agent: Agent, state: RunState, call: ToolCall, running: Running, limit: TimeLimit) -> Ran:
     """Run the call. Never raises but for cancellation: whatever goes wrong is an error observation.
+
+    What stops every run (STOPS_ALL) in a subagent stops its parent too.
 
     This is the one place where what the world says comes in: secrets are taken out of it here, so that none
     reaches a message, an event, an artifact or a log. The tool itself gets its arguments as they are.
@@ -228,7 +232,9 @@ async def _output(tool: Tool, call: ToolCall, running: Running, limit: TimeLimit
             try:
                 return await tool.run(snapshot(call.args), running)
             except (Exception, SystemExit) as problem:
-                return ToolOutput(_told_plainly(problem), is_error=True)
+                if tool.spec.spawns and isinstance(problem, STOPS_ALL):
+                    raise
+                return ToolOutput(told_plainly(problem), is_error=True)
     except TimeoutError:
         pass
     said = running.text
@@ -238,7 +244,8 @@ async def _output(tool: Tool, call: ToolCall, running: Running, limit: TimeLimit
     )
 
 
-def _told_plainly(problem: BaseException) -> str:
+def told_plainly(problem: BaseException) -> str:
+    """What went wrong, as the model reads it."""
     if isinstance(problem, JackstayError):
         return str(problem)
     return f"The tool failed with {type(problem).__name__}: {problem}"

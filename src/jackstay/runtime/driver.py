@@ -127,6 +127,7 @@ class Driver:
             if not self._watch.heeded():
                 raise
         except AuditFailed as problem:
+            self._running.clear()  # a subagent's run, where the failure is from
             self._take(Cancelled(self._host.now(), str(problem), resumable=True), self._agent())
             raise
         finally:

@@ -119,7 +119,7 @@ def choose_tools(engine: "HarnessEngine", catalog: Catalog) -> tuple[tuple[Tool,
     own: dict[str, Tool] = {SKILL: SkillTool(catalog)}
     own |= {entry.spec.name: entry for entry in options.tools if not isinstance(entry, str)}
     names = [entry if isinstance(entry, str) else entry.spec.name for entry in options.tools]
-    hidden = () if options.subagent_enabled else SPAWNING
+    hidden = [name for name in SPAWNING if name not in own and not options.subagent_enabled]
     choice = expand(names, disallowed=(*options.disallowed_tools, *hidden), provided={*own, *SPAWNING})
     own |= _spawning(engine, [name for name in SPAWNING if name in choice.names and name not in own])
     keeps_plans = "todo" in choice.names

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from jackstay.agents.catalog import Agents, find_agents
 from jackstay.agents.definition import AgentDefinition
 from jackstay.config.paths import home
-from jackstay.core.errors import ConfigError, JackstayError, SessionBusy
+from jackstay.core.errors import JackstayError
 from jackstay.core.events import Event, SubagentEvent
 from jackstay.core.inputs import Begin, Input
 from jackstay.core.messages import JsonObject, Text
@@ -22,7 +22,7 @@ from jackstay.policy.sessions import child_of
 from jackstay.policy.subject import tasks_in
 from jackstay.runtime.agent import Agent, Assignment
 from jackstay.runtime.below import child_id, is_due, open_calls, sum_of
-from jackstay.runtime.calls import Above, Running
+from jackstay.runtime.calls import STOPS_ALL, Above, Running, told_plainly
 from jackstay.runtime.control import Control
 from jackstay.runtime.driver import Driver
 from jackstay.runtime.factory import build_agent
@@ -175,11 +175,13 @@ class _Work:
     async def _one(self, index: int, job: Job) -> Done:
         try:
             return Done(job, await self._run(index, job))
-        except (ConfigError, SessionBusy, NotBelow) as problem:
-            return Done(job, problem=str(problem))
+        except STOPS_ALL:
+            raise
+        except Exception as problem:
+            return Done(job, problem=told_plainly(problem))
 
     async def _run(self, index: int, job: Job) -> RunState:
-        """The state the subagent's run rests in. Raises ConfigError, NotBelow, SessionBusy."""
+        """The state the subagent's run rests in. Raises whatever keeps the work from being done."""
         most = self._engine.options.subagent_max_depth
         if self._parent.depth > most:
             raise NotBelow(f"work is handed on {most} levels deep at most: do this piece of it yourself")
