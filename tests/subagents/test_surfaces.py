@@ -8,7 +8,7 @@ import pytest
 from jackstay import HarnessEngine, MemoryStore
 from jackstay.core.events import HITLPendingEvent, SubagentEvent
 from jackstay.models.registry import open_model
-from tests.cli.command import Jackstay
+from tests.cli.command import Jackstay, Terminal, released, wait_until
 from tests.loopback import Loopback
 from tests.shapes import check_anthropic, check_openai
 from tests.subagents.team import below, results, told
@@ -100,3 +100,39 @@ def test_an_agent_is_asked_by_name_and_keeps_its_name_on_resume(builder: Jacksta
         builder("approve", "s1", "--all")
         assert builder("resume", "s1").out == "It is built.\n"
     assert builder.count() == 1
+
+
+def test_on_a_terminal_a_subagents_call_is_asked_about_inline(builder: Jackstay) -> None:
+    with Loopback(answer) as server:
+        terminal = Terminal(builder, *RUN, "--model", f"m@{server.openai_url}", "go")
+        asked = terminal.expect("[?] help: ")
+        assert "/c1  bash" in asked
+        assert "command: echo ran >> count" in asked
+        terminal.type("a\n")
+        code, rest = terminal.end()
+    assert (code, builder.count()) == (0, 1)
+    assert "builder: answered: It is built." in rest
+
+
+def test_killed_while_a_subagents_tool_runs_nothing_is_repeated_and_no_second_one_begins(
+    builder: Jackstay,
+) -> None:
+    blocked = {"calls": [{"tool": "bash", "args": {"command": "echo ran >> count; cat pipe"}, "id": "c1"}]}
+
+    def blocking(body: dict[str, Any]) -> dict[str, Any]:
+        said = answer(body)
+        return blocked if said is COUNT else said
+
+    with released(builder.workspace / "pipe"), Loopback(blocking) as server:
+        run = builder.start(*RUN, "--model", f"m@{server.openai_url}", "--allow", "bash", "--json", "go")
+        run.until("tool_call_start")
+        wait_until(lambda: builder.count() == 1)
+        run.kill()
+        listed = {row["session_id"] for row in builder("sessions", "list", "--json").objects}
+        assert builder("resume", "s1", "--json").code == 3
+        ((waiting,),) = [builder("pending", "s1", "--json").objects]
+        assert (waiting["indeterminate"], {"s1", *waiting["path"]}) == (True, listed)
+        assert builder("skip", "s1", "--all", "--comment", "exit code 0: it had run").code == 0
+        done = builder("resume", "s1")
+    assert (done.code, done.out, builder.count()) == (0, "All is done.\n", 1)
+    assert {row["session_id"] for row in builder("sessions", "list", "--json").objects} == listed

@@ -24,6 +24,8 @@ def _said(inner: ev.Event) -> str | None:
             return f"refused ({shown(inner.gate)}): {safe(inner.reason)}"
         case ev.HITLDecidedEvent():
             return f"{inner.decision.kind}: {shown(inner.tool_name)}"
+        case ev.RuleAddedEvent():
+            return f"rule added: {shown(inner.rule)}"
         case ev.PhaseChangedEvent():
             return f"phase: {inner.before} → {inner.after}"
         case ev.LoopDetectedEvent() | ev.WarningEvent():
