@@ -79,7 +79,7 @@ class Message(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     @property
     def text(self) -> str:
         """All plain words of the message."""
-        return "".join(part.text for part in self.parts if isinstance(part, Text))
+        return "".join([part.text for part in self.parts if isinstance(part, Text)])
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
@@ -139,7 +139,11 @@ def observation(result: ToolResult) -> Message:
 def snapshot(value: Any) -> Any:
     """A copy of plain JSON data that shares nothing mutable with the original."""
     if isinstance(value, dict):
-        return {k: snapshot(v) if isinstance(v, _MUTABLE) else v for k, v in value.items()}
+        made = value.copy()
+        for name, item in value.items():
+            if isinstance(item, _MUTABLE):
+                made[name] = snapshot(item)
+        return made
     if isinstance(value, list):
         return [snapshot(v) if isinstance(v, _MUTABLE) else v for v in value]
     return value

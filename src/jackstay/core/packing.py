@@ -232,27 +232,34 @@ def _batch_at_the_end(transcript: Transcript) -> _Batch:
     reply, answers = transcript.last_batch()
     if reply is None or reply.role != "assistant":
         return _NO_BATCH
-    calls = reply.calls
-    places = {call.call_id: place for place, call in enumerate(calls)}
-    if len(places) < len(calls):
-        return _NO_BATCH
-    results = {part.call_id: part.text for one in answers for part in one.parts if isinstance(part, ToolResult)}
-    return _Batch({call.call_id: call for call in calls}, places, results)
+    calls: dict[str, ToolCall] = {}
+    places: dict[str, int] = {}
+    results: dict[str, str] = {}
+    for part in reply.parts:
+        if isinstance(part, ToolCall):
+            if part.call_id in calls:
+                return _NO_BATCH
+            places[part.call_id] = len(places)
+            calls[part.call_id] = part
+    for one in answers:
+        for said in one.parts:
+            if isinstance(said, ToolResult):
+                results[said.call_id] = said.text
+    return _Batch(calls, places, results)
 
 
 class _Packer:
     """Packs the events of one step against what its reader will know by then."""
 
-    __slots__ = ("_known", "_said", "_transcript")
+    __slots__ = ("_batch", "_said")
 
     def __init__(self, transcript: Transcript, appended: Sequence[Message], *, amends: bool) -> None:
-        self._transcript = transcript
+        self._batch = _NO_BATCH if amends else _batch_at_the_end(transcript)
         self._said: Message | None = None
         for message in appended:
             if message.role == "assistant":
                 self._said = message
                 break
-        self._known: _Batch | None = _NO_BATCH if amends else None
 
     def rows(self, events: Iterable[Event], run_id: str) -> list[Row]:
         """The events as rows; a row of another time or run is announced by one that holds just these."""
@@ -332,12 +339,6 @@ class _Packer:
     def _says(self, call_id: str, tool: str, args: JsonObject) -> bool:
         call = self._batch.calls.get(call_id)
         return call is not None and call.tool == tool and _same(call.args, args)
-
-    @property
-    def _batch(self) -> _Batch:
-        if self._known is None:
-            self._known = _batch_at_the_end(self._transcript)
-        return self._known
 
 
 _PACK: dict[type[Any], Callable[[_Packer, Any], Row]] = {

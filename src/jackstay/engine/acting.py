@@ -130,7 +130,7 @@ def digest_in(draft: Draft, digest: str) -> str:
 
 def start(draft: Draft, batch: Batch, bounds: RunBounds) -> bool:
     """Begin the batch, or take it up again. True when every call of it is done with."""
-    draft.tell(ActionStartEvent, tuple(c.call.call_id for c in batch.calls if c.result is None))
+    draft.tell(ActionStartEvent, tuple([c.call.call_id for c in batch.calls if c.result is None]))
     return advance(draft, replace(batch, started=True), bounds)
 
 
@@ -265,11 +265,11 @@ def observed(draft: Draft, seen: Observed, bounds: RunBounds) -> bool:
         return False
     calls = list(batch.calls)
     call_id = seen.result.call_id
-    running = (i for i, c in enumerate(calls) if c.call.call_id == call_id and c.status == "started")
-    index = next(running, None)
-    if index is None:
+    for index, item in enumerate(calls):  # noqa: B007 - the position is used below
+        if item.call.call_id == call_id and item.status == "started":
+            break
+    else:
         return False
-    item = calls[index]
     if seen.call is not None:
         item = replace(item, call=seen.call, facts=seen.facts or item.facts)
         amend_call(draft, seen.call)
@@ -280,10 +280,10 @@ def observed(draft: Draft, seen: Observed, bounds: RunBounds) -> bool:
     else:
         calls[index] = _returned(draft, item, seen, bounds)
     batch = replace(batch, calls=tuple(calls), ran=True)
-    if any(c.status == "started" and not c.below for c in calls):
+    if any([c.status == "started" and not c.below for c in calls]):
         draft.set(batch=_record(draft, batch))
         return False
-    if batch.waiting:
+    if any([c.below for c in calls]):
         draft.tell(ActionEndEvent)
         suspend(draft, replace(_record(draft, batch), started=False))
         return False

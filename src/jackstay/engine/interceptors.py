@@ -149,20 +149,19 @@ ANSWERS: dict[str, type | tuple[type, ...]] = {
 
 
 class Chain:
-    """The interceptors of an agent in order, with the overridden moments looked up once."""
+    """The interceptors of an agent in order, with the overridden moments looked up once.
+
+    `hooks` has for each moment the (interceptor name, bound method) of those that take part, in calling order.
+    """
 
     def __init__(self, interceptors: Iterable[Interceptor] = ()) -> None:
         self.interceptors = in_order(tuple(interceptors))
-        self._hooks: dict[str, tuple[tuple[str, Hook], ...]] = {}
+        self.hooks: dict[str, tuple[tuple[str, Hook], ...]] = {}
         for moment in _BEGINNINGS:
-            self._hooks[moment] = _overridden(self.interceptors, moment)
+            self.hooks[moment] = _overridden(self.interceptors, moment)
         for moment in _ENDINGS:
-            self._hooks[moment] = _overridden(self.interceptors[::-1], moment)
-        self.watches_ends = bool(self._hooks["on_action_end"] or self._hooks["on_agent_end"])
-
-    def hooks(self, moment: str) -> tuple[tuple[str, Hook], ...]:
-        """(interceptor name, bound method) of those that take part at this moment, in calling order."""
-        return self._hooks[moment]
+            self.hooks[moment] = _overridden(self.interceptors[::-1], moment)
+        self.watches_ends = bool(self.hooks["on_action_end"] or self.hooks["on_agent_end"])
 
     def find(self, kind: type[T]) -> T | None:
         """The first interceptor of this class."""

@@ -124,7 +124,8 @@ def _take_batch(
         )
         batch = Batch(refused)
     else:
-        batch = Batch(tuple(acting.judge(draft, c, f, bounds) for c, f in zip(calls, facts, strict=True)))
+        judged = [acting.judge(draft, c, f, bounds) for c, f in zip(calls, facts, strict=True)]
+        batch = Batch(tuple(judged))
     if batch.waiting:
         acting.suspend(draft, batch)
     elif acting.start(draft, batch, bounds):

@@ -97,22 +97,24 @@ def notice(
     """
     if not params.enabled or not calls:
         return window, None
-    marks = tuple(call_mark(one, exact=_waits(one, params)) for one in calls)
+    kept = params.kept
+    marks = [call_mark(one, exact=_waits(one, params)) for one in calls]
     errors = [error_mark(one) if one.is_error else "" for one in calls]
     grown = replace(
         window,
-        marks=_with_progress(window.marks, calls, marks, params)[-params.kept :],
-        errors=_with_errors(window, errors)[-params.kept :],
+        marks=_with_progress(window.marks, calls, marks, params)[-kept:],
+        errors=_with_errors(window, errors)[-kept:],
         words=(),
     )
+    plain = _all_plain(grown.marks)
     seen = (
         _copies(calls, params)
-        or _same_call(grown, calls, marks, params)
+        or _same_call(grown, plain, calls, marks, params)
         or _same_error(grown, calls, errors, params)
-        or _cycle(grown, calls, params)
+        or _cycle(plain, calls, params)
     )
     if seen is None:
-        clean = len(grown.marks) == params.kept
+        clean = len(grown.marks) == kept
         return (replace(grown, found=0) if clean else grown), None
     kind, count, names = seen
     told = LoopWindow(found=window.found + 1)
@@ -199,6 +201,8 @@ def _ends(text: str) -> str:
 
 def _normal(text: str) -> str:
     """The text with one space between words and without what says nothing; each distinct word is read once."""
+    if text.isalpha() or _is_short_number(text):
+        return text
     words = text.split()
     known = {word: word if word.isalpha() else _normal_word(word) for word in set(words)}
     made = _TOOK.sub("<took>", " ".join(map(known.__getitem__, words)))
@@ -207,8 +211,12 @@ def _normal(text: str) -> str:
     return made
 
 
+def _is_short_number(word: str) -> bool:
+    return len(word) < 10 and word.isdigit()
+
+
 def _normal_word(word: str) -> str:
-    if word.isdigit() and len(word) < 10:
+    if _is_short_number(word):
         return word
     for pattern, stand_in in _NORMAL:
         word = pattern.sub(stand_in, word)
@@ -223,7 +231,7 @@ def _waits(call: Done, params: LoopParams) -> bool:
     """Is this a look at something that takes its time?"""
     if call.tool in params.polling:
         return True
-    return any(isinstance(value, str) and _WAITS.search(value) for value in call.args.values())
+    return any([_WAITS.search(value) for value in call.args.values() if isinstance(value, str)])
 
 
 def _with_progress(
@@ -232,8 +240,8 @@ def _with_progress(
     """The marks with those of new, successful edits made out."""
     made = [*known]
     for call, mark in zip(calls, marks, strict=True):
-        new = call.tool in params.editing and not call.is_error
-        made.append(_PROGRESS + mark if new and mark not in map(_plain, made) else mark)
+        edits = call.tool in params.editing and not call.is_error
+        made.append(_PROGRESS + mark if edits and mark not in map(_plain, made) else mark)
     return tuple(made)
 
 
@@ -269,9 +277,12 @@ def _copies(calls: Sequence[Done], params: LoopParams) -> _Seen | None:
 
 
 def _same_call(
-    window: LoopWindow, calls: Sequence[Done], marks: Sequence[str], params: LoopParams
+    window: LoopWindow,
+    plain: tuple[str, ...],
+    calls: Sequence[Done],
+    marks: Sequence[str],
+    params: LoopParams,
 ) -> _Seen | None:
-    plain = _all_plain(window.marks)
     for call, mark in zip(calls, marks, strict=True):
         if count := _repeats(plain, mark, window.marks, params):
             return "same_call", count, (_shown(call),)
@@ -303,8 +314,7 @@ def _repeats(history: tuple[str, ...], mark: str, marks: Sequence[str], params: 
     return ever if ever >= 2 * params.max_repeat and near else 0
 
 
-def _cycle(window: LoopWindow, calls: Sequence[Done], params: LoopParams) -> _Seen | None:
-    marks = _all_plain(window.marks)
+def _cycle(marks: tuple[str, ...], calls: Sequence[Done], params: LoopParams) -> _Seen | None:
     if marks.count(marks[-1]) < params.max_repeat:
         return None
     for period in range(2, MAX_PERIOD + 1):

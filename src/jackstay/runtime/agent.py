@@ -91,6 +91,7 @@ class Agent:
             self.tools = {**built.tools, built.recall.spec.name: built.recall}
         self.chain = Chain(built.interceptors)
         self.system = built.system
+        self.workspace = bounds.workspace
         self._bounds = bounds
         self._hitl = hitl
         self._compression = self.chain.find(ContextCompressionInterceptor)
@@ -120,7 +121,7 @@ class Agent:
 
     async def facts(self, state: RunState, call: ToolCall, *, look: str | None = None) -> CallFacts:
         """What is to be known about a call before it is judged. `look` is that from before the task."""
-        tool, bounds, hitl = self.tools.get(call.tool), self.bounds, self.hitl
+        tool = self.tools.get(call.tool)
         if tool is None:
             return CallFacts(known=False, nearest=_nearest(call.tool, self.tools))
         spec = tool.spec
@@ -129,13 +130,15 @@ class Agent:
         invalid = tool.check(call.args)
         if invalid is not None:
             return CallFacts(invalid=invalid, effects=spec.effects, idempotent=spec.idempotent)
-        facts = facts_of(call, spec, bounds.workspace, self._user_home, self._protected)
+        facts = facts_of(call, spec, self.workspace, self._user_home, self._protected)
         if spec.spawns:
             facts = replace(facts, spawns=True)
         if self.guard is not None:
-            facts = await self.guard.facts(state, call, facts, look=look, data=bounds.data)
+            facts = await self.guard.facts(state, call, facts, look=look, data=self.bounds.data)
+        hitl = self.hitl
         if hitl is None:
             return facts
+        bounds = self.bounds
         answers = (await hitl.judge(ReActTrace(state, bounds, facts), call),)
         return replace(facts, answers=answers, digest=digest_of(call, spec, state, bounds))
 

@@ -203,7 +203,7 @@ async def _before(agent: Agent, state: RunState, call: ToolCall) -> Before:
     That one is judged again.
     """
     wanted = call
-    for name, hook in agent.chain.hooks("on_tool_call_start"):
+    for name, hook in agent.chain.hooks["on_tool_call_start"]:
         answer = await ask_hook(name, "on_tool_call_start", hook, ReActTrace(state, agent.bounds), wanted)
         if isinstance(answer, Deny):
             return wanted, texts.denied(answer), None
@@ -272,7 +272,7 @@ def clean(text: str) -> str:
 
 
 async def _after(agent: Agent, state: RunState, call: ToolCall, result: ToolResult) -> ToolResult:
-    for name, hook in agent.chain.hooks("on_tool_call_end"):
+    for name, hook in agent.chain.hooks["on_tool_call_end"]:
         answer = await ask_hook(name, "on_tool_call_end", hook, ReActTrace(state, agent.bounds), call, result)
         result = result if answer is None else replace(answer, call_id=call.call_id)
     return result

@@ -6,7 +6,7 @@ import inspect
 import logging
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, assert_never
+from typing import Protocol, TypeVar, assert_never
 
 from msgspec.structs import replace
 
@@ -28,7 +28,7 @@ from jackstay.core.state import RunState
 from jackstay.core.transcript import Transcript
 from jackstay.engine.context import shorter
 from jackstay.engine.draft import Step
-from jackstay.engine.interceptors import ReActTrace
+from jackstay.engine.interceptors import Hook, ReActTrace
 from jackstay.engine.machine import step
 from jackstay.engine.ports import Artifact, Model, ModelRequest, Record, Reply, Tell
 from jackstay.engine.stopping import CANCEL
@@ -40,13 +40,14 @@ from jackstay.runtime.control import Control, Watch
 from jackstay.runtime.guard import BASELINE_KEY, AuditFailed
 from jackstay.runtime.lease import Holder
 from jackstay.runtime.limits import TimeLimit
-from jackstay.runtime.retry import with_retries
+from jackstay.runtime.retry import again, with_retries
 
 Publish = Callable[[Event], None]
 FAIR_S = 0.005
 SUMMARY_S = 120.0  # the longest that one summary may take: the run waits for it
 SHORTENINGS = 3
 log = logging.getLogger("jackstay")
+T = TypeVar("T")
 
 
 class Host(Protocol):
@@ -83,8 +84,9 @@ class Host(Protocol):
 class Driver:
     """Drives one request of one session to its end."""
 
-    def __init__(self, host: Host, holder: Holder, *, publish: Publish, control: Control) -> None:
-        self._host, self._holder, self._publish, self._control = host, holder, publish, control
+    def __init__(self, host: Host, holder: Holder, *, publish: Publish | None, control: Control) -> None:
+        self._host, self._holder, self._control = host, holder, control
+        self._listened, self._publish = publish is not None, publish or _unheard_of
         self.state: RunState
         self._agent_name = ""
         self._version = 0
@@ -167,15 +169,19 @@ class Driver:
         self.state = made.state
         if made.stored and (made.events or made.effects):
             self._commit(made)
-        hooks = agent.chain.hooks("on_event")
-        for event in made.events:
+        hooks = agent.chain.hooks["on_event"]
+        if self._listened or hooks:
+            self._tell(made.events, hooks)
+        return made
+
+    def _tell(self, events: tuple[Event, ...], hooks: tuple[tuple[str, Hook], ...]) -> None:
+        for event in events:
             self._publish(event)
             for name, hook in hooks:
                 try:
                     hook(event)
                 except Exception:
                     log.exception("interceptor=%s moment=on_event event=%s", name, event.type)
-        return made
 
     def _commit(self, made: Step) -> None:
         lease = self._holder.lease() if made.effects or self._running else None
@@ -250,9 +256,9 @@ class Driver:
             self._yielded = began
         try:
             reply = await self._reply(agent, effect)
-            reply = await self._through("on_reason_end", reply)
-            message = await self._before_judging(reply.message)
-            facts = tuple([await self._facts(agent, call) for call in message.calls])
+            reply = await self._through(agent, "on_reason_end", reply)
+            message, calls = await self._before_judging(agent, reply.message)
+            facts = tuple([await self._facts(agent, call) for call in calls])
         except ModelError as failure:
             error = replace(failure.info, message=redact(failure.info.message))  # servers repeat keys
             return CallFailed(self._host.now(), error, time.monotonic() - began)
@@ -261,22 +267,27 @@ class Driver:
         return Replied(self._host.now(), message, reply.usage, facts, time.monotonic() - began)
 
     async def _reply(self, agent: Agent, effect: CallModel) -> Reply:
-        request: ModelRequest = await self._through("on_reason_start", _request(agent, self.state, effect))
-        tell = self._teller()
+        request = _request(agent, self.state, effect)
+        request = await self._through(agent, "on_reason_start", request)
+        tell, limit_s = self._teller(), self._host.model_timeout_s
+        try:
+            return await self._once(agent.model, request, tell, limit_s)
+        except ModelError as failure:
+            first = failure
 
         async def attempt() -> Reply:
-            return await self._once(agent.model, request, tell, self._host.model_timeout_s)
+            return await self._once(agent.model, request, tell, limit_s)
 
         async def before_retry(error: ErrorInfo, number: int) -> None:
             nonlocal request
             error = replace(error, message=redact(error.message))
             await self._feed(Retried(self._host.now(), error, number))
-            for name, hook in agent.chain.hooks("on_reason_retry"):
+            for name, hook in agent.chain.hooks["on_reason_retry"]:
                 trace = ReActTrace(self.state, agent.bounds)
                 answer = await ask_hook(name, "on_reason_retry", hook, trace, error, number - 1, request)
                 request = request if answer is None else answer
 
-        return await with_retries(attempt, attempts=self._host.model_retries, before_retry=before_retry)
+        return await again(attempt, first, attempts=self._host.model_retries, before_retry=before_retry)
 
     async def _once(self, model: Model, request: ModelRequest, tell: Tell, limit_s: float) -> Reply:
         """One attempt. Raises ModelError for whatever an adapter may do."""
@@ -332,13 +343,12 @@ class Driver:
 
         return tell
 
-    async def _before_judging(self, message: Message) -> Message:
-        """The message with its calls as interceptors want them to be judged."""
-        agent = self._agent()
-        hooks = agent.chain.hooks("on_action_start")
+    async def _before_judging(self, agent: Agent, message: Message) -> tuple[Message, tuple[ToolCall, ...]]:
+        """The message with its calls as interceptors want them to be judged, and these calls."""
+        hooks = agent.chain.hooks["on_action_start"]
         calls = message.calls
         if not hooks or not calls:
-            return message
+            return message, calls
         for name, hook in hooks:
             answer = await ask_hook(name, "on_action_start", hook, ReActTrace(self.state, agent.bounds), calls)
             if answer is not None and [c.call_id for c in answer] != [c.call_id for c in calls]:
@@ -348,7 +358,7 @@ class Driver:
             calls = answer or calls
         wanted = iter(calls)
         parts = tuple(next(wanted) if isinstance(part, ToolCall) else part for part in message.parts)
-        return replace(message, parts=parts)
+        return replace(message, parts=parts), calls
 
     # -- tools -----------------------------------------------------------------------------------------
 
@@ -380,7 +390,7 @@ class Driver:
         agent = self._agent()
         began = time.monotonic()
         seen = self._host.seen(self.state.session_id)
-        running = Running(self.state, call, workspace=agent.bounds.workspace, publish=self._publish, seen=seen)
+        running = Running(self.state, call, workspace=agent.workspace, publish=self._publish, seen=seen)
         running.redacts = self._host.redact_secrets
         running.above = self.as_above
         self._running[call.call_id] = running
@@ -395,17 +405,16 @@ class Driver:
 
     # -- interceptors ----------------------------------------------------------------------------------
 
-    async def _through(self, moment: str, value: Any) -> Any:
+    async def _through(self, agent: Agent, moment: str, value: T) -> T:
         """The value after every interceptor of this moment has seen it."""
-        agent = self._agent()
-        for name, hook in agent.chain.hooks(moment):
+        for name, hook in agent.chain.hooks[moment]:
             answer = await ask_hook(name, moment, hook, ReActTrace(self.state, agent.bounds), value)
             value = value if answer is None else answer
         return value
 
     async def _moment(self, moment: str) -> None:
         agent = self._agent()
-        for name, hook in agent.chain.hooks(moment):
+        for name, hook in agent.chain.hooks[moment]:
             await ask_hook(name, moment, hook, ReActTrace(self.state, agent.bounds))
 
 
@@ -414,6 +423,10 @@ _REMEMBERED = (HITLDecidedEvent, PhaseChangedEvent)  # what a summary should kno
 
 def _unheard(text: str, thinking: bool) -> None:
     """A summary does not stream."""
+
+
+def _unheard_of(event: Event) -> None:
+    """Nobody listens."""
 
 
 async def _at_once(error: ErrorInfo, attempt: int) -> None:

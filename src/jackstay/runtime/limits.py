@@ -22,7 +22,8 @@ class TimeLimit:
 
     def of(self, seconds: float) -> "TimeLimit":
         """Set the limit for the block that follows."""
-        self._task = asyncio.current_task()
+        if self._task is None:
+            self._task = asyncio.current_task()
         self._requests = self._task.cancelling() if self._task is not None else 0
         self._deadline = self._loop.time() + seconds
         self._expired = False

@@ -75,7 +75,7 @@ class PromptRequest:
         Failures of the model end in an Answer with outcome `failed`; raises JackstayError for what keeps the
         run from being carried out at all (store, session busy, configuration).
         """
-        return _answer(await self._run(_ignore, Control()))
+        return _answer(await self._run(None, Control()))
 
     def call_sync(self) -> Answer:
         """`call` for programs without an event loop."""
@@ -89,7 +89,7 @@ class PromptRequest:
 
         return stream_sync(self.stream)
 
-    async def _run(self, publish: Callable[[Event], None], control: Control) -> RunState:
+    async def _run(self, publish: Callable[[Event], None] | None, control: Control) -> RunState:
         engine = self._engine
         session = self._session or engine.get_session(f"s-{uuid4().hex[:12]}")
         store, session_id = session.store, session.session_id
@@ -171,7 +171,3 @@ def _answer(state: RunState) -> Answer:
         waiting,
         state.error,
     )
-
-
-def _ignore(event: Event) -> None:
-    """Nobody listens."""

@@ -14,26 +14,28 @@ async def with_retries(
     attempts: int,
     before_retry: Callable[[ErrorInfo, int], Awaitable[None]],
 ) -> Reply:
-    """The reply of the first attempt that succeeds, out of at most `attempts`.
+    """The reply of the first attempt that succeeds, out of at most `attempts`. For the rest see `again`."""
+    try:
+        return await ask()
+    except ModelError as failure:
+        return await again(ask, failure, attempts=attempts, before_retry=before_retry)
+
+
+async def again(
+    ask: Callable[[], Awaitable[Reply]],
+    first: ModelError,
+    *,
+    attempts: int,
+    before_retry: Callable[[ErrorInfo, int], Awaitable[None]],
+) -> Reply:
+    """The reply of the first further attempt that succeeds, out of at most `attempts` with the first one.
 
     Only failures that can succeed are tried again, after a jittered back-off or what `Retry-After` names.
     `before_retry(error, attempt)` is awaited before each further attempt. Raises the last ModelError, its
     info counting the attempts.
     """
-    try:
-        return await ask()
-    except ModelError as failure:
-        if not failure.info.retryable or attempts <= 1:
-            raise
-        return await _again(ask, failure, attempts, before_retry)
-
-
-async def _again(
-    ask: Callable[[], Awaitable[Reply]],
-    first: ModelError,
-    attempts: int,
-    before_retry: Callable[[ErrorInfo, int], Awaitable[None]],
-) -> Reply:
+    if not first.info.retryable or attempts <= 1:
+        raise first
     import stamina
 
     failure = first
@@ -46,8 +48,8 @@ async def _again(
             await before_retry(failure.info, attempt.num)
             try:
                 return await ask()
-            except ModelError as again:
-                failure = counted(again, attempt.num)
+            except ModelError as once_more:
+                failure = counted(once_more, attempt.num)
                 raise failure from None
     raise failure
 

@@ -20,6 +20,7 @@ class _Session(msgspec.Struct):
     """What is kept of a session. The step list only ever grows."""
 
     created: float
+    chain: int  # the checksum of the last step
     title: str = ""
     updated: float = 0.0
     run_id: str | None = None
@@ -48,19 +49,18 @@ class MemoryStore:
 
     def commit(self, session_id: str, expected: int, record: Record) -> int:
         """See the port. Without a lease in it, it gives back whichever there is: this store took it."""
-        ids.session_id(session_id)
         data, now = steps.pack(record), self._now()
         with self._lock:
             kept = self._sessions.get(session_id)
-            holder = kept.lease if kept is not None else None
-            rival = leases.rival(holder, record.lease.owner, now) if record.lease is not None else None
-            found = kept.version if kept is not None else 0
-            leases.admit(session_id, expected, found, rival, now)
             if kept is None:
-                kept = self._sessions[session_id] = _Session(now)
-            chain = kept.steps[-1].checksum if kept.steps else steps.seed(session_id)
-            _add(kept, record, steps.next_step(found + 1, chain, kept.run_id, record, data), now)
-            return kept.version
+                kept = _Session(now, chain=steps.seed(ids.session_id(session_id)))
+            owner = record.lease.owner if record.lease is not None else None
+            rival = leases.rival(kept.lease, owner, now) if owner is not None else None
+            version = len(kept.steps)
+            leases.admit(session_id, expected, version, rival, now)
+            self._sessions[session_id] = kept
+            _add(kept, record, steps.next_step(version + 1, kept.chain, kept.run_id, record, data), now)
+            return version + 1
 
     def renew(self, session_id: str, lease: Lease) -> bool:
         """See the port. False also when nobody holds it: what was given back is claimed by a commit only."""
@@ -111,7 +111,9 @@ class MemoryStore:
         """See the port."""
         with self._lock:
             kept = self._sessions.get(session_id)
-            items = [] if kept is None else list(kept.inbox.items())
+            if kept is None or not kept.inbox:
+                return ()
+            items = list(kept.inbox.items())
         return tuple(
             msgspec.structs.replace(convert(decode_json(data), Posted), number=number)
             for number, (_, data) in items
@@ -166,9 +168,11 @@ class MemoryStore:
 def _add(kept: _Session, record: Record, step: Step, now: float) -> None:
     head = record.head
     kept.steps.append(step)
-    kept.head, kept.run_id, kept.lease, kept.updated = encode(head), head.run_id, record.lease, now
+    kept.chain, kept.head, kept.run_id = step.checksum, encode(head), head.run_id
+    kept.lease, kept.updated = record.lease, now
     kept.title = kept.title or steps.title(record.appended)
-    kept.artifacts.update((artifact.call_id, artifact.text) for artifact in record.artifacts)
+    for artifact in record.artifacts:
+        kept.artifacts[artifact.call_id] = artifact.text
     for number in record.drained:
         kept.inbox.pop(number, None)
 

@@ -77,7 +77,8 @@ def fits(chain: int, step: Step) -> bool:
 
 def next_step(version: int, chain: int, run_id: str | None, record: Record, data: bytes) -> Step:
     """The commit as a step after one with checksum `chain` and run `run_id` (None: none there is)."""
-    first_seq = _first_seq(record)
+    number = record.events[0].seq if record.events else None
+    first_seq = number if number is not None else record.head.seq + 1  # of the next event, where it has none
     run = None if record.head.run_id == run_id else record.head.run_id
     return Step(version, first_seq, run, link(chain, first_seq, run, data), data)
 
@@ -98,12 +99,6 @@ def pack(record: Record) -> bytes:
         record.events, record.appended, record.amended,
         transcript=record.head.transcript, run_id=record.head.run_id,
     )  # fmt: skip
-
-
-def _first_seq(record: Record) -> int:
-    """The number of the commit's first event, or of the next one to come when it has none."""
-    number = record.events[0].seq if record.events else None
-    return number if number is not None else record.head.seq + 1
 
 
 def waiting(head: RunState) -> tuple[HITLTask, ...]:

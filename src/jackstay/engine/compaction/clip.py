@@ -97,7 +97,7 @@ def water_level(amounts: Sequence[int], total: int) -> int:
 
 
 def _cuttable(message: Message) -> bool:
-    return any(_is_cuttable(message, part, False) for part in message.parts)
+    return any([_is_cuttable(message, part, False) for part in message.parts])
 
 
 def _is_cuttable(message: Message, part: Part, arguments: bool) -> bool:

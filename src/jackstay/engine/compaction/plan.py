@@ -112,7 +112,7 @@ def plan(transcript: Transcript, params: CompressionParams, around: Surroundings
     A turn that needs nothing costs what is new since the last one. Forced plans shrink from the size of the
     request that failed and the limit it named.
     """
-    if not params.enabled:
+    if not params.enabled or (around.forced is None and _has_room(transcript, params, around)):
         return None
     size = measured(transcript)
     raw = size.tokens + around.overhead
@@ -133,6 +133,22 @@ def plan(transcript: Transcript, params: CompressionParams, around: Surroundings
     if wanted:
         return _squeezed(found, units, around)
     return found if cut else None
+
+
+def _has_room(transcript: Transcript, params: CompressionParams, around: Surroundings) -> bool:
+    """Is it plain at once that nothing is due and no message too large? The usual case."""
+    size, memory = measured(transcript), around.memory
+    if size.unpinned >= params.trigger_messages:
+        return False
+    tokens = memory.calibration.correct(size.tokens + around.overhead, len(transcript))
+    threshold = params.threshold(window_of(params, around))
+    return tokens < threshold and size.largest <= int(params.message_cap(threshold) / memory.calibration.factor)
+
+
+def window_of(params: CompressionParams, around: Surroundings) -> int:
+    """The model's window as it was told, or less where an overflow has shown that."""
+    stated = around.context_length or params.default_context_length
+    return min(stated, around.memory.window or stated)
 
 
 def size_of(lines: Sequence[Line], plan: Plan) -> Size:
@@ -157,7 +173,7 @@ def _budgets(params: CompressionParams, around: Surroundings, tokens: int, raw: 
     """The budgets of this moment, and the memory with what an overflow has just taught."""
     memory, low = around.memory, LOW_WATER
     stated = around.context_length or params.default_context_length
-    window = min(stated, memory.window or stated)
+    window = window_of(params, around)
     if around.forced is not None:
         limit = around.forced.limit if (around.forced.limit or 0) >= LEAST_WINDOW else None
         calibration = memory.calibration.stale if limit is None else memory.calibration.at_least(limit, raw)
