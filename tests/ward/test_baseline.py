@@ -171,7 +171,10 @@ def test_a_temporary_file_that_the_task_wrote_is_residue_others_are_accounted_fo
     mine.write_text("x")
     other.write_text("y")
     told = checked(before, look(place), mine=frozenset({str(mine)}))
-    assert [(one.subject, one.residue) for one in told.findings] == [(str(mine), True), ("temporary", False)]
+    found = [
+        (one.subject, one.residue) for one in told.findings if one.subject != "port"
+    ]  # others may open some
+    assert found == [(str(mine), True), ("temporary", False)]
     assert not told.ok
     mine.unlink()
     assert checked(before, look(place), mine=frozenset({str(mine)})).ok
