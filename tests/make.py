@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from jackstay.core.approvals import HITLDecision
+from jackstay.core.approvals import HITLDecision, HITLTask
 from jackstay.core.decision import Ask, Decision, Deny
 from jackstay.core.effects import CallModel, Effect, GrantAlways, Judge, RunTool, Summarise, SummaryJob
 from jackstay.core.errors import ErrorInfo
@@ -11,6 +11,7 @@ from jackstay.core.events import Event
 from jackstay.core.facts import CallFacts
 from jackstay.core.inputs import (
     Begin,
+    Below,
     CallFailed,
     Cancelled,
     Input,
@@ -21,7 +22,7 @@ from jackstay.core.inputs import (
     Summarised,
 )
 from jackstay.core.messages import Message, Text, ToolCall, ToolResult, Usage, assistant
-from jackstay.core.state import RunState
+from jackstay.core.state import PolicyState, RunState
 from jackstay.core.tools import ALL_EFFECTS, READS
 from jackstay.core.transcript import Transcript
 from jackstay.engine.bounds import RunBounds
@@ -43,8 +44,12 @@ Facts = Callable[[ToolCall], CallFacts]
 
 
 def facts(call: ToolCall) -> CallFacts:
-    """Facts by name: look* reads, ask* asks, deny* is denied, none* is unknown, bad* does not fit."""
-    effects = READS if call.tool.startswith("look") else ALL_EFFECTS
+    """Facts by name: look* reads, ask* asks, deny* is denied, none* is unknown, bad* does not fit.
+
+    A call of spawn* hands work on.
+    """
+    spawns = call.tool.startswith("spawn")
+    effects = READS if spawns or call.tool.startswith("look") else ALL_EFFECTS
     answers: tuple[Decision, ...] = ()
     if call.tool.startswith("ask"):
         answers = (Ask(f"{call.tool} is sensitive", "test strategy", f"allow {call.tool}"),)
@@ -54,7 +59,8 @@ def facts(call: ToolCall) -> CallFacts:
         known=not call.tool.startswith("none"),
         invalid="x: expected int" if call.tool.startswith("bad") else None,
         effects=effects,
-        idempotent=call.tool.startswith("look"),
+        idempotent=spawns or call.tool.startswith("look"),
+        spawns=spawns,
         answers=answers,
         digest=f"digest of {call.tool}",
     )
@@ -75,6 +81,7 @@ class Player:
     asked: list[CallModel] = field(default_factory=list)
     questions: list[SummaryJob] = field(default_factory=list)
     clock: float = 1000.0
+    settled: set[str] = field(default_factory=set)  # calls whose subagents wait for nobody any more
 
     def now(self) -> float:
         self.clock += 1
@@ -106,7 +113,8 @@ class Player:
                 return self.take(Replied(self.now(), reply, Usage(10, 5), facts))
             case RunTool(call=call):
                 self.ran.append(call)
-                return self.take(Observed(self.now(), self.result(call)))
+                below = self.below(call)
+                return self.take(Observed(self.now(), self.result(call), below=below))
             case Judge(calls=calls):
                 return self.take(Judged(self.now(), calls, tuple(self.facts(c) for c in calls)))
             case GrantAlways(call=call):
@@ -124,12 +132,23 @@ class Player:
     def result(self, call: ToolCall) -> ToolResult:
         return ToolResult(call.call_id, f"result of {call.tool}", is_error=call.tool.startswith("fail"))
 
+    def below(self, call: ToolCall) -> Below | None:
+        """How far the subagents of a call are: those of spawn_ask* wait until somebody has answered."""
+        if not call.tool.startswith("spawn"):
+            return None
+        waits = call.tool.startswith("spawn_ask") and call.call_id not in self.settled
+        return Below((PolicyState(),), Usage(3, 2), (waiting_below(call),) if waits else ())
+
     def begin(self, text: str = "do it") -> "Player":
         return self.play(Begin(self.now(), f"run-{len(self.inputs)}", (Text(text),)))
 
     def resume(self, **decisions: HITLDecision) -> "Player":
         calls = calls_to_judge(self.state, decisions)
-        return self.play(Resumed(self.now(), decisions, (), calls, tuple(self.facts(c) for c in calls)))
+        asking = [c for c in calls if c.tool.startswith("spawn_ask")]
+        self.settled |= {c.call_id for c in asking if waiting_below(c).key in decisions}
+        below = {c.call_id: (waiting_below(c),) for c in asking if c.call_id not in self.settled}
+        facts = tuple(self.facts(c) for c in calls)
+        return self.play(Resumed(self.now(), decisions, (), calls, facts, below))
 
     def cancel(self, *, resumable: bool = False) -> "Player":
         return self.play(Cancelled(self.now(), "tester", resumable))
@@ -138,6 +157,11 @@ class Player:
         """Forget the events told so far."""
         self.events.clear()
         return self
+
+
+def waiting_below(call: ToolCall) -> HITLTask:
+    """What the subagent of a call waits for."""
+    return HITLTask("call_1", "deploy", {}, "sensitive", path=(f"s1.{call.call_id}",))
 
 
 def tags(events: Iterable[Event]) -> list[str]:

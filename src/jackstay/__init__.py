@@ -9,6 +9,7 @@ TYPE_CHECKING = False  # as type checkers know it: `typing` costs a hook's proce
 if TYPE_CHECKING:
     from typing import Any
 
+    from jackstay.agents.definition import AgentDefinition as AgentDefinition
     from jackstay.core.approvals import HITLDecision as HITLDecision
     from jackstay.core.approvals import HITLTask as HITLTask
     from jackstay.core.approvals import Waiting as Waiting
@@ -76,6 +77,7 @@ if TYPE_CHECKING:
     ReActInterceptor = Interceptor
 
 _HOME = {
+    "agents.definition": ("AgentDefinition",),
     "core.approvals": ("HITLDecision", "HITLTask", "Waiting"),
     "core.decision": ("Allow", "Ask", "Deny"),
     "core.errors": ("ConfigError", "ErrorInfo", "JackstayError", "ModelError", "ToolFailed"),

@@ -6,12 +6,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from jackstay.core.approvals import HITLDecision
+from jackstay.core.approvals import HITLDecision, HITLTask
 from jackstay.core.errors import AlreadyDecided, BadSessionId, Conflict, SessionBusy, UnknownSession
 from jackstay.core.events import PhaseChangedEvent, RunEndEvent, RunStartEvent
 from jackstay.core.messages import Message, Text, ToolCall, Usage, assistant, note, user
 from jackstay.core.phase import Phase
-from jackstay.core.state import RunState
+from jackstay.core.state import Batch, BatchCall, Parent, RunState
 from jackstay.core.transcript import Transcript
 from jackstay.engine.ports import (
     Artifact,
@@ -403,3 +403,35 @@ def test_messages_of_every_kind_come_back(store: SessionStore) -> None:
     state = RunState("s1", "run-1", transcript=Transcript(messages))
     store.commit("s1", 0, Record(state, messages))
     assert store.load("s1") == Stored(1, state)
+
+
+def test_a_first_word_in_the_midst_of_a_run_is_its_title(store: SessionStore) -> None:
+    play = Play(store)
+    play.lease = Lease("me", 2e9)
+    play.commit(play.record([], [play.event(RunStartEvent)]))
+    play.commit(play.record([], []))
+    play.commit(play.record([user("look around")], []))
+    assert [one.title for one in store.sessions()] == ["look around"]
+
+
+def test_what_subagents_wait_for_is_told_with_their_parents_session_until_it_is_decided(
+    store: SessionStore,
+) -> None:
+    for name, parent in (
+        ("top", None),
+        ("top.a", Parent("top", "r", "c1")),
+        ("top.a.b", Parent("top.a", "r", "c1", 2)),
+    ):
+        below = ("top.a", "top.a.b")[("top", "top.a", "top.a.b").index(name) :]
+        task = HITLTask("call_1", "deploy", {}, "sensitive", path=below)
+        item = BatchCall(ToolCall("c1", "task", {}), status="started", below=(task,))
+        if not below:
+            item = BatchCall(ToolCall("call_1", "deploy", {}), task=task)
+        state = RunState(name, "r", outcome="pending", batch=Batch((item,)), parent=parent)
+        store.commit(name, 0, Record(state))
+    (waiting,) = store.pending()
+    assert (waiting.session_id, [task.path for task in waiting.tasks]) == ("top", [("top.a", "top.a.b")])
+    store.post("top", Posted(0, "call_1", HITLDecision.approve()))  # of another session's call
+    assert store.pending() == [waiting]
+    store.post("top.a.b", Posted(0, "call_1", HITLDecision.approve()))
+    assert store.pending() == []

@@ -308,3 +308,14 @@ def test_a_message_is_not_changed_by_what_a_reader_does_with_an_event() -> None:
             event.args["text"] = "forged"
     assert isinstance(player.state.transcript[1], Message)
     assert player.state.transcript[1].calls[0].args == {"text": "x"}
+
+
+def test_a_read_that_was_through_when_the_process_died_is_not_run_again() -> None:
+    player = Player([says("", call("look_a", "a"), call("look_b", "b"), call("look_c", "c")), says("done")])
+    (ask,) = player.take(Begin(1.0, "r", (Text("go"),)))
+    player.perform(ask)
+    player.take(Observed(2.0, ToolResult("b", "second")))
+    player.resume()
+    assert [one.call_id for one in player.ran] == ["a", "c"]
+    texts = [message.parts[0].text for message in list(player.state.transcript)[2:5]]
+    assert (texts, player.state.outcome) == (["result of look_a", "second", "result of look_c"], "answered")

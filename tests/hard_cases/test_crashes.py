@@ -80,7 +80,7 @@ def test_row_2_a_new_prompt_over_it_says_so_too(place: Place) -> None:
 
 
 def test_row_5_a_suspension_two_levels_down_keeps_its_path_through_json_twice() -> None:
-    """Subagents do not exist yet; what is stored can name their calls already, equal ids included."""
+    """Equal call ids included. The suspensions themselves: `tests/subagents/test_waiting.py`."""
     paths = ((), ("s.child",), ("s.child", "s.child.grandchild"), ("s.other",))
     tasks = [HITLTask("call_1", "deploy", {"name": "x"}, "sensitive", path=path) for path in paths]
     calls = tuple(BatchCall(ToolCall("call_1", "deploy", {"name": "x"}), task=task) for task in tasks)

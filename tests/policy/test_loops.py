@@ -5,11 +5,20 @@ from collections.abc import Iterable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from jackstay.core import wire
 from jackstay.core.errors import ConfigError
 from jackstay.engine.stoploop import StopLoopInterceptor
-from jackstay.policy.loops import Done, LoopFinding, LoopParams, LoopWindow, notice, notice_text
+from jackstay.policy.loops import (
+    Done,
+    LoopFinding,
+    LoopParams,
+    LoopWindow,
+    after_below,
+    notice,
+    notice_text,
+)
 
 PARAMS = LoopParams()
 
@@ -224,3 +233,46 @@ def test_the_window_stays_small_whatever_happens(turns: list[list[Done]]) -> Non
     for turn in turns:
         window, _ = notice(window, turn, PARAMS)
         assert len(wire.encode(window)) < 1_500
+
+
+# -- subagents ---------------------------------------------------------------------------------------------
+
+
+def window(names: str, before: LoopWindow | None = None) -> LoopWindow:
+    made = before or LoopWindow()
+    for name in names:
+        made, _ = notice(made, [read(name)], PARAMS)
+    return made
+
+
+def test_what_a_subagent_did_goes_on_where_its_parent_was() -> None:
+    before = window("ab")
+    assert after_below(before, [window("cd", before)], PARAMS) == window("abcd")
+
+
+def test_side_by_side_the_same_call_counts_as_often_as_the_one_that_did_it_most() -> None:
+    before = window("a")
+    ends = [window("xb", before), window("xxc", before), window("x", before)]
+    assert after_below(before, ends, PARAMS).marks == window("axbxc").marks
+
+
+def test_what_was_told_below_is_forgotten_above_and_counts_for_the_ladder() -> None:
+    before = window("ab")
+    end = window("cccd", before)
+    assert end.found == 1
+    assert after_below(before, [end], PARAMS) == replace(window("d"), found=1)
+
+
+def test_a_long_piece_of_work_leaves_only_its_last_calls() -> None:
+    before = window("ab")
+    end = before
+    for number in range(40):
+        end, _ = notice(end, [bash(f"step {number}", f"result {number}")], PARAMS)
+    assert after_below(before, [end], PARAMS) == end
+
+
+def test_errors_stay_beside_their_calls() -> None:
+    before = window("a")
+    end, _ = notice(before, [bash("x", "failed", error=True)], PARAMS)
+    assert after_below(before, [end], PARAMS) == end
+    assert after_below(before, [window("b", before), end], PARAMS).errors == ("", "", end.errors[1])

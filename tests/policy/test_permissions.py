@@ -1,5 +1,6 @@
 """Permission rules: precedence, defaults, and what each kind of pattern covers (solon §22.4, W13)."""
 
+import json
 from typing import Any
 
 import pytest
@@ -9,7 +10,9 @@ from jackstay.core.errors import ConfigError
 from jackstay.core.facts import CallFacts, PathFact
 from jackstay.core.messages import ToolCall
 from jackstay.core.rules import PermissionRule as Rule
-from jackstay.core.state import PermissionDefault
+from jackstay.core.state import Bounds, PermissionDefault, PolicyState
+from jackstay.core.tools import READS
+from jackstay.policy.decide import decide
 from jackstay.policy.permissions import covering, judge, parse_rule, without_people
 
 FACTS = CallFacts(workspace="/w", cwd="/w", home="/home/u")
@@ -493,3 +496,36 @@ def test_a_value_of_an_option_is_no_sub_command(command: str) -> None:
 def test_a_place_in_an_option_is_written_too(command: str) -> None:
     rules = [Rule.allow("*"), Rule.deny("write", "secret/**")]
     assert kind(judged(rules, bash(command))) == "deny"
+
+
+@pytest.mark.parametrize("tasks", [list, json.dumps], ids=["a list", "as text"])
+def test_a_rule_about_handing_on_work_holds_for_one_piece_and_for_several(tasks: Any) -> None:
+    jobs = [{"agent_name": "explore", "prompt": "look"}, {"agent_name": "bash", "prompt": "run it"}]
+    facts = CallFacts(effects=READS)
+    one, several = ToolCall("c", "task", jobs[1]), ToolCall("c", "multitask", {"tasks": tasks(jobs)})
+    for rule in (
+        Rule.deny("task"),
+        Rule.deny("Multitask"),
+        Rule.deny("task", "bash"),
+        Rule.deny("multitask", "ba*"),
+    ):
+        for handed_on in (one, several):
+            assert kind(judged([rule], handed_on, facts=facts)) == "deny", (rule.text, handed_on.tool)
+    assert (
+        kind(judged([Rule.allow("task", "explore").priority(1), Rule.ask("task")], several, facts=facts))
+        == "ask"
+    )
+
+
+def test_rules_that_only_object_permit_nothing_and_have_no_default() -> None:
+    rules = (Rule.deny("bash", "git push *"), Rule.allow("bash", "git status").priority(2))
+    bounds = Bounds(rules=(Rule.deny("write"),), narrowing=(rules, (Rule.ask("read"),)), hitl=True)
+    said = {
+        "deny": [bash("git push origin"), call("write", file_path="a")],
+        "ask": [call("read", file_path="a")],
+        "allow": [bash("git status"), bash("ls")],
+    }
+    decided = {
+        word: [kind(decide(PolicyState(), one, FACTS, bounds)) for one in some] for word, some in said.items()
+    }
+    assert decided == {word: [word] * len(some) for word, some in said.items()}

@@ -24,7 +24,7 @@ from jackstay.engine.ports import Record
 from jackstay.store.memory import MemoryStore
 from tests.make import Player, says, unanswered
 
-TOOLS = ["look", "look_b", "write", "fail", "ask_a", "ask_b", "deny", "none", "bad"]
+TOOLS = ["look", "look_b", "write", "fail", "ask_a", "ask_b", "deny", "none", "bad", "spawn", "spawn_ask"]
 ids = st.sampled_from(["", "x", "call_1", "call_2", "odd id", "y" * 80])
 calls = st.builds(
     lambda tool, name, n: ToolCall(name, tool, {"n": n}), st.sampled_from(TOOLS), ids, st.integers(0, 3)
@@ -94,7 +94,7 @@ def played(
                 if move == "die":  # while it goes on
                     player.left, detail = detail
                 waiting = player.state.batch.waiting if player.state.batch else ()
-                answers = {t.call_id: d for t, d in zip(waiting, detail, strict=False) if d is not None}
+                answers = {t.key: d for t, d in zip(waiting, detail, strict=False) if d is not None}
                 player.resume(**answers)
             elif move == "cancel":
                 player.cancel(resumable=detail)
@@ -125,7 +125,7 @@ def test_whatever_happens_the_record_stays_sound(script, some, limits) -> None:
     assert sum(isinstance(e, ActionEndEvent) for e in player.events) <= starts
     if player.state.outcome not in (None, "pending"):
         assert unanswered(player.state.transcript) == []
-    once = [c.call_id for c in player.ran if not c.tool.startswith("look")]
+    once = [c.call_id for c in player.ran if not c.tool.startswith(("look", "spawn"))]
     approved_again = {e.call_id for e in player.events if e.type == "hitl_decided"}
     assert all(once.count(name) == 1 or name in approved_again for name in once)
     asked = Counter(
@@ -133,6 +133,11 @@ def test_whatever_happens_the_record_stays_sound(script, some, limits) -> None:
     )
     decided = Counter(e.call_id for e in player.events if isinstance(e, HITLDecidedEvent))
     assert decided <= asked, "a decision was told more often than it was asked for"
+    for kind in (ToolCallStartEvent, ToolCallEndEvent):
+        handed_on = Counter(
+            e.call_id for e in player.events if isinstance(e, kind) and e.tool_name[:5] == "spawn"
+        )
+        assert set(handed_on.values()) <= {1}, "work that is handed on begins once and ends once"
 
 
 @settings(max_examples=150, deadline=None)

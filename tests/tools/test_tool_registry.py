@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from jackstay.core.errors import ConfigError, UnknownTool
-from jackstay.tools.registry import BUILT_IN, ToolChoice, build, expand
+from jackstay.tools.registry import BUILT_IN, ToolChoice, build, expand, narrow
 from jackstay.tools.schema import tool
 
 
@@ -38,6 +38,16 @@ def test_disallowed_names_expand_the_same_way_but_imply_nothing() -> None:
     assert expand(["read"], disallowed=["websearch"]).names == ("read",)
     with pytest.raises(UnknownTool, match="there is no tool 'baash'"):
         expand(["*"], disallowed=["baash"])
+
+
+def test_narrowing_keeps_those_that_are_meant_and_there() -> None:
+    there = ["read", "write", "bash", "Deploy", "task"]
+    assert narrow(None, among=there) == tuple(there)
+    assert narrow(["Bash", "edit", "websearch", "deploy"], among=there) == ("read", "write", "bash", "Deploy")
+    assert narrow(["*"], disallowed=["PI"], among=there) == ("task",)
+    assert narrow([], among=there) == ()
+    with pytest.raises(UnknownTool, match="there is no tool 'raed'"):
+        narrow(["raed"], among=there)
 
 
 def test_an_unknown_name_is_an_error_with_the_nearest_known_one() -> None:

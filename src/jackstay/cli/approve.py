@@ -13,7 +13,7 @@ from jackstay.cli.plain import command_line
 from jackstay.cli.stored import open_store, stored_state
 from jackstay.cli.switches import calls_argument, home_option, json_option, session_argument
 from jackstay.core.approvals import HITLDecision, HITLTask
-from jackstay.core.errors import JackstayError
+from jackstay.core.errors import AmbiguousCall, JackstayError
 from jackstay.core.wire import encode
 from jackstay.engine.telling import told_decision
 from jackstay.runtime.commands import approve_plan, person, plan_to_approve, plan_waits
@@ -158,20 +158,25 @@ def _decide(
     store = open_store(where.home)
     run_id = stored_state(store, session_id).run_id
     session = AgentSession(session_id, store)
-    waiting = {task.call_id: task for task in HITL.get_pending_tasks(session)}
+    waiting = {task.key: task for task in HITL.get_pending_tasks(session)}
     wanted = list(waiting) if where.every else call_ids
     chosen = [_find(session, waiting, call_id) for call_id in wanted]
     if not chosen:
         raise _nothing_chosen(session, waiting)
-    decisions = {task.call_id: decide(task) for task in chosen}
+    decisions = {task.key: decide(task) for task in chosen}
     HITL.submit_all(session, decisions)
-    for call_id, decision in decisions.items():
-        tool = waiting[call_id].tool_name
+    for key, decision in decisions.items():
+        task = waiting[key]
         if where.as_json:
-            said = {"call_id": call_id, "tool_name": tool, "decision": told_decision(decision)}
+            said = {
+                "call_id": task.call_id,
+                "tool_name": task.tool_name,
+                "path": task.path,
+                "decision": told_decision(decision),
+            }
             click.echo(encode({"session_id": session_id, "run_id": run_id, **said}))
         else:
-            click.echo(f"{_DONE[decision.kind]} {call_id} ({tool})")
+            click.echo(f"{_DONE[decision.kind]} {key} ({task.tool_name})")
     if not where.as_json:
         left = len(HITL.get_pending_tasks(session))
         also = f"{left} more wait; " if left else ""
@@ -182,8 +187,11 @@ _DONE = {"approve": "approved", "reject": "rejected", "skip": "skipped"}
 
 
 def _find(session: AgentSession, waiting: dict[str, HITLTask], call_id: str) -> HITLTask:
-    if call_id in waiting:
-        return waiting[call_id]
+    found = [task for task in waiting.values() if call_id in (task.key, task.call_id)]
+    if len(found) > 1:
+        raise AmbiguousCall(call_id, tuple(task.key for task in found))
+    if found:
+        return found[0]
     raise why_not(session, call_id, tuple(waiting))
 
 

@@ -40,7 +40,7 @@ def is_interactive() -> bool:
 
 
 def ask_about(tasks: Sequence[HITLTask], home: str | None) -> dict[str, HITLDecision]:
-    """A decision per call id; calls are missing when the person leaves them for later.
+    """A decision per key of a call; calls are missing when the person leaves them for later.
 
     Raises KeyboardInterrupt on Ctrl-C.
     """
@@ -53,7 +53,7 @@ def ask_about(tasks: Sequence[HITLTask], home: str | None) -> dict[str, HITLDeci
         decision = _one(task, home)
         if decision is None:
             break
-        decisions[task.call_id] = decision
+        decisions[task.key] = decision
     return decisions
 
 

@@ -29,7 +29,7 @@ def complete_call(ctx: click.Context, param: click.Parameter, incomplete: str) -
         if not session:
             return []
         tasks = [task for one in store.pending() if one.session_id == session for task in one.tasks]
-        return [CompletionItem(t.call_id, help=t.tool_name) for t in tasks if t.call_id.startswith(incomplete)]
+        return [CompletionItem(t.key, help=t.tool_name) for t in tasks if t.key.startswith(incomplete)]
     except Exception:  # as above
         return []
 

@@ -129,10 +129,10 @@ class Request:
         except KeyboardInterrupt:
             return False
         for task in tasks:
-            if task.call_id not in decisions:
+            if task.key not in decisions:
                 continue
             try:
-                HITL.submit(self._session, task, decisions[task.call_id])
+                HITL.submit(self._session, task, decisions[task.key])
             except (AlreadyDecided, CallClosed, CallChanged, TooLate) as problem:  # theirs is carried out
                 self._out.warn(str(problem))
         return len(decisions) == len(tasks)

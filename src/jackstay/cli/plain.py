@@ -37,7 +37,7 @@ def args_text(args: dict[str, Any]) -> str:
     return json.dumps(args, ensure_ascii=False)
 
 
-_SUBJECTS = ("command", "file_path", "path", "pattern", "url", "name")
+_SUBJECTS = ("command", "file_path", "path", "pattern", "url", "name", "prompt")
 
 
 def subject(args: dict[str, Any]) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from shutil import get_terminal_size
 from typing import IO, Any, Protocol
 
+from jackstay.cli.below import below_line
 from jackstay.cli.plain import clip, safe, shown, subject
 from jackstay.core import events as ev
 from jackstay.core.messages import NO_USAGE, Usage
@@ -125,6 +126,10 @@ class Screen:
                 self._line(self._paint("dim", f"phase: {event.before} → {event.after} ({safe(event.why)})"))
             case ev.RunEndEvent():
                 self._run_ended(event)
+            case ev.SubagentEvent():
+                line = below_line(event)
+                if line is not None:
+                    self._line(self._paint("dim", line))
             case _:
                 text = _aside(event)
                 if text is not None:

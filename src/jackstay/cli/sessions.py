@@ -173,7 +173,7 @@ def _exported(store: SessionStore, session: str) -> bytes:
 @home_option
 @json_option
 def delete_session(session: str, yes: bool, home: str | None, as_json: bool) -> int:
-    """Forget a session and everything of it. Backups and the audit record stay.
+    """Forget a session and everything of it, its subagents included. Backups and the audit record stay.
 
     \b
     Example:
@@ -188,10 +188,30 @@ def delete_session(session: str, yes: bool, home: str | None, as_json: bool) -> 
             raise click.UsageError(f"deleting cannot be undone: say --yes to delete session {session}")
         if not click.confirm(f"Forget session {session} and everything of it?", err=True):
             return FAILED
+    below = _below(store, session)
     if not store.delete(session):
         raise JackstayError(f"session {session!r} was not deleted: somebody else was faster")
+    for name in below:
+        store.delete(name)
     click.echo(encode({"session_id": session, "deleted": True}) if as_json else f"deleted {session}")
     return 0
+
+
+ALL = 1_000_000
+
+
+def _below(store: SessionStore, session: str) -> list[str]:
+    """The sessions of its subagents, and of theirs."""
+    heads = [store.head(one.session_id) for one in store.sessions(ALL)]
+    parents = [
+        (head.state.session_id, head.state.parent.session_id)
+        for head in heads
+        if head is not None and head.state.parent is not None
+    ]
+    found = [session]
+    for name in found:
+        found += [child for child, parent in parents if parent == name]
+    return found[1:]
 
 
 def _refuse_while_it_runs(store: SessionStore, session: str) -> None:

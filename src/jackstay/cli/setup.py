@@ -11,7 +11,7 @@ from jackstay.config.load import load
 from jackstay.config.model import Config, ModelSettings
 from jackstay.config.paths import home as home_path
 from jackstay.core.approvals import OnDeadline, Waiting
-from jackstay.core.errors import ConfigError
+from jackstay.core.errors import ConfigError, SubagentSession
 from jackstay.core.messages import JsonObject
 from jackstay.core.phase import Mode
 from jackstay.core.rules import PermissionRule
@@ -28,7 +28,6 @@ BUILT_IN = Config(
     on_deadline="deny",
 )  # fmt: skip
 FLAG = "command line"  # the origin of rules given as flags: they go with the run, those of files do not
-AGENTS = ("main",)
 
 
 class Flags(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,8 +58,10 @@ class Setup(msgspec.Struct, frozen=True):
 def set_up(flags: Flags, remembered: RunState | None = None) -> Setup:
     """The engine for these flags over what the session remembers, the variables, the files, what is built in.
 
-    Raises ConfigError for whatever cannot be used.
+    Raises ConfigError for whatever cannot be used, SubagentSession for a session that is a subagent's.
     """
+    if remembered is not None and remembered.parent is not None:
+        raise SubagentSession(remembered.session_id, remembered.parent.session_id)
     settings = remembered.settings if remembered is not None else {}
     home = home_path(flags.home)
     workspace = _workspace(flags, settings)
@@ -70,9 +71,8 @@ def set_up(flags: Flags, remembered: RunState | None = None) -> Setup:
     if remembered is not None and flags.workspace is None and workspace != Path.cwd():
         warnings = (*warnings, f"the session works in {workspace}")
     agent = flags.agent or (remembered.agent if remembered is not None else "main")
-    if agent not in AGENTS:
-        raise ConfigError(f"there is no agent {agent!r}", hint=f"known: {', '.join(AGENTS)}", where="--agent")
     engine = HarnessEngine(**_engine_settings(config, home, workspace))
+    engine.agent(agent)  # raises for one that is not there
     return Setup(engine, agent, warnings)
 
 

@@ -9,6 +9,8 @@ from jackstay.cli.waiting import task_lines
 from jackstay.core import events as ev
 from jackstay.core.state import RunState
 from jackstay.policy.secrets import redact
+from jackstay.policy.subject import tasks_in
+from jackstay.runtime.below import child_id
 
 RESULT_LINES = 12
 
@@ -66,6 +68,9 @@ def _call(event: ev.ToolCallEndEvent) -> Iterator[str]:
     how = {True: f"{event.duration_ms / 1000:.1f} s", False: "not run", None: "may have run"}[event.executed]
     lines = safe(event.text).splitlines()
     yield f"  {'failed' if event.is_error else 'ok'} ({how})"
+    if event.tool_name in ("task", "multitask") and event.executed is not False:
+        for index in range(len(tasks_in(event.args) or ())):
+            yield f"  subagent's session: {child_id(event.session_id, event.run_id, event.call_id, index)}"
     yield from (f"    {line}" for line in lines[:RESULT_LINES])
     if len(lines) > RESULT_LINES:
         yield f"    … {len(lines) - RESULT_LINES} more lines"

@@ -18,7 +18,7 @@ _INDENT = 40  # blanks in front of a line that are taken as they are
 
 def task_lines(task: HITLTask) -> list[str]:
     """The whole call as it would run, nothing clipped and nothing hidden, and why it waits."""
-    lines = [f"{task.call_id}  {shown(task.tool_name)}"]
+    lines = [f"{task.key}  {shown(task.tool_name)}"]
     for name, value in task.args.items():
         lines += _argument(name, value)
     lines.append(f"  why: {shown(task.comment)}")
@@ -55,7 +55,7 @@ def task_object(session_id: str, run_id: str, task: HITLTask) -> JsonObject:
 
 def how_to_decide(session_id: str, tasks: Iterable[HITLTask], home: str | None) -> list[str]:
     """The commands that decide what waits and go on afterwards."""
-    ids = [task.call_id for task in tasks]
+    ids = [task.key for task in tasks]
     chosen = ids if len(ids) == 1 else ["--all"]
     return [
         f"decide:  {command_line('approve', session_id, *chosen, home=home)}   (or: reject, skip)",

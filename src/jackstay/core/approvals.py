@@ -53,6 +53,11 @@ class HITLTask(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
         return self.deadline is not None and self.on_deadline == "deny" and at > self.deadline
 
     @property
+    def key(self) -> str:
+        """What names this call and no other where subagents' calls wait too: `SESSION/CALL_ID` for theirs."""
+        return f"{self.path[-1]}/{self.call_id}" if self.path else self.call_id
+
+    @property
     def call_uuid(self) -> str:
         """The seed's name for `call_id`."""
         return self.call_id

@@ -135,6 +135,27 @@ class AlreadyDecided(JackstayError):
         )
 
 
+class SubagentSession(JackstayError):
+    """A person's request to a session in which a subagent works."""
+
+    def __init__(self, session_id: str, parent: str) -> None:
+        self.session_id, self.parent = session_id, parent
+        super().__init__(
+            f"session {session_id!r} is that of a subagent of {parent!r}: prompt or resume {parent!r} instead, "
+            "which goes on with it"
+        )
+
+
+class AmbiguousCall(JackstayError):
+    """Waiting calls of several subagents share the id that was given."""
+
+    def __init__(self, call_id: str, keys: tuple[str, ...]) -> None:
+        self.call_id, self.keys = call_id, keys
+        super().__init__(
+            f"{len(keys)} calls named {call_id!r} wait: name one with its session ({', '.join(keys)})"
+        )
+
+
 class AmbiguousTool(JackstayError):
     """Several waiting calls share the tool name that was asked for."""
 

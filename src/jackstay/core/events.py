@@ -15,7 +15,7 @@ Outcome = Literal["answered", "pending", "rejected", "limit", "failed", "cancell
 class BaseEvent(msgspec.Struct, frozen=True, gc=False, tag_field="type"):
     """What every event has: the run and session it belongs to, its number in the session, seconds since 1970.
 
-    `seq` counts the stored events of a session from 1 without gaps; it is None for the transient deltas.
+    `seq` counts the stored events of a session from 1 without gaps; it is None for the transient ones.
     """
 
     run_id: str
@@ -216,7 +216,7 @@ class AnchorSetEvent(BaseEvent, frozen=True, gc=False, tag="anchor_set"):
 
 
 class SubagentEvent(BaseEvent, frozen=True, gc=False, tag="subagent"):
-    """Something happened in a subagent's run."""
+    """Something happened in a subagent's run: `event` as it is told there. Transient: stored in its session."""
 
     agent: str
     child_session_id: str
@@ -249,7 +249,7 @@ Event = (
     | AnchorSetEvent | SubagentEvent | WarningEvent | ErrorEvent | UnknownEvent
 )  # fmt: skip
 
-TRANSIENT = (ReasonDeltaEvent, ToolOutputDeltaEvent)
+TRANSIENT = (ReasonDeltaEvent, ToolOutputDeltaEvent, SubagentEvent)
 
 
 def kinds(events: "list[Event] | tuple[Event, ...]", *, deltas: bool = False) -> list[str]:

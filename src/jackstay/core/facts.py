@@ -43,7 +43,7 @@ class CallFacts(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     `url_args` name the arguments that hold a command and addresses. `backup` says whether everything the
     call writes by name has been copied away (`backup_problem` why not), `snapshot` whether the workspace has;
     `backups` are (path, backup id) of what was copied just now. `checked` is the harness's own look at a
-    closing item.
+    closing item. `spawns`: the call hands work to subagents.
     """
 
     known: bool = True
@@ -65,6 +65,7 @@ class CallFacts(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     snapshot: bool = False
     backups: tuple[tuple[str, str], ...] = ()
     checked: Checked | None = None
+    spawns: bool = False
 
     @property
     def reads_only(self) -> bool:

@@ -2,12 +2,13 @@
 
 import msgspec
 
-from jackstay.core.approvals import HITLDecision
+from jackstay.core.approvals import HITLDecision, HITLTask
 from jackstay.core.effects import SummaryJob
 from jackstay.core.errors import ErrorInfo
 from jackstay.core.events import Event
 from jackstay.core.facts import CallFacts
 from jackstay.core.messages import NO_USAGE, JsonObject, Message, Part, ToolCall, ToolResult, Usage
+from jackstay.core.state import PolicyState
 
 StopReason = str
 
@@ -20,8 +21,22 @@ class Command(msgspec.Struct, frozen=True, gc=False):
     detail: JsonObject = {}
 
 
+class Below(msgspec.Struct, frozen=True, gc=False):
+    """How far the subagents of a call have come: what policy remembers of each, and their calls that wait.
+
+    While any waits, `usage` is not counted yet.
+    """
+
+    policies: tuple[PolicyState, ...]
+    usage: Usage = NO_USAGE
+    waiting: tuple[HITLTask, ...] = ()
+
+
 class Begin(msgspec.Struct, frozen=True, gc=False, tag="begin"):
-    """A person asks for something new. A run that is under way or waits is closed first."""
+    """A person asks for something new, or an agent asks its subagent.
+
+    A run that is under way or waits is closed first; `below` is what its subagents have done by then.
+    """
 
     at: float
     run_id: str
@@ -29,16 +44,21 @@ class Begin(msgspec.Struct, frozen=True, gc=False, tag="begin"):
     agent: str = "main"
     settings: JsonObject = {}
     commands: tuple[Command, ...] = ()
+    below: tuple[Below, ...] = ()
 
 
 class Resumed(msgspec.Struct, frozen=True, gc=False, tag="resumed"):
-    """Go on with the run that is there. `facts` are of the batch's calls, by position, gathered just now."""
+    """Go on with the run that is there. `facts` are of the batch's calls, by position, gathered just now.
+
+    `below` are the calls of subagents that nobody has decided yet, by the id of the call they work for.
+    """
 
     at: float
     decisions: dict[str, HITLDecision] = {}
     commands: tuple[Command, ...] = ()
     calls: tuple[ToolCall, ...] = ()
     facts: tuple[CallFacts, ...] = ()
+    below: dict[str, tuple[HITLTask, ...]] = {}
 
 
 class Replied(msgspec.Struct, frozen=True, gc=False, tag="replied"):
@@ -82,13 +102,17 @@ class Summarised(msgspec.Struct, frozen=True, gc=False, tag="summarised"):
 
 
 class Observed(msgspec.Struct, frozen=True, gc=False, tag="observed"):
-    """A tool has returned. `call` and `facts` are of what really ran, where an interceptor rewrote the call."""
+    """A tool has returned. `call` and `facts` are of what really ran, where an interceptor rewrote the call.
+
+    `below` is how far subagents have come; while calls of theirs wait there is no result yet.
+    """
 
     at: float
     result: ToolResult
     took_s: float = 0.0
     call: ToolCall | None = None
     facts: CallFacts | None = None
+    below: Below | None = None
 
 
 class Judged(msgspec.Struct, frozen=True, gc=False, tag="judged"):
@@ -103,7 +127,7 @@ class Cancelled(msgspec.Struct, frozen=True, gc=False, tag="cancelled"):
     """Stop here. With `resumable` the run can be taken up again; otherwise it is over.
 
     `partial` is what running calls had put out by then, by call id; `unbegun` are calls stored as started that
-    never were. Whatever else is stored as started may have run.
+    never were. Whatever else is stored as started may have run. `below` is what subagents have done by then.
     """
 
     at: float
@@ -111,6 +135,7 @@ class Cancelled(msgspec.Struct, frozen=True, gc=False, tag="cancelled"):
     resumable: bool = False
     partial: dict[str, str] = {}
     unbegun: tuple[str, ...] = ()
+    below: tuple[Below, ...] = ()
 
 
 Input = Begin | Resumed | Replied | Retried | CallFailed | Summarised | Observed | Judged | Cancelled

@@ -199,7 +199,6 @@ _FORMS: dict[type[BaseEvent], _Form] = {
     ev.PlanUpdatedEvent: _form("pu", ev.PlanUpdatedEvent),
     ev.RuleAddedEvent: _form("ra", ev.RuleAddedEvent),
     ev.AnchorSetEvent: _form("an", ev.AnchorSetEvent),
-    ev.SubagentEvent: _form("su", ev.SubagentEvent),
     ev.WarningEvent: _form("wa", ev.WarningEvent),
     ev.ErrorEvent: _form("er", ev.ErrorEvent),
     ev.UnknownEvent: _form("uk", ev.UnknownEvent),

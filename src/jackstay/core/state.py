@@ -27,7 +27,8 @@ class BatchCall(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
     `call` holds the effective arguments. `refusal` is the observation of a call that must not run,
     `gate` the rule or gate that refused it, `why` in its words. `announced`: its decision was told and has
-    taken effect; a resume after a crash must not do that again.
+    taken effect; a resume after a crash must not do that again. `below` are its subagents' calls
+    that wait.
     """
 
     call: ToolCall
@@ -40,6 +41,7 @@ class BatchCall(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     result: ToolResult | None = None
     why: str = ""
     announced: bool = False
+    below: tuple[HITLTask, ...] = ()
 
 
 class Batch(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -52,10 +54,14 @@ class Batch(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
     @property
     def waiting(self) -> tuple[HITLTask, ...]:
-        """The tasks nobody has decided yet."""
-        return tuple(
-            [c.task for c in self.calls if c.task is not None and c.decision is None and c.result is None]
-        )
+        """The tasks nobody has decided yet, those of subagents among them."""
+        found: list[HITLTask] = []
+        for item in self.calls:
+            if item.below:
+                found += item.below
+            elif item.task is not None and item.decision is None and item.result is None:
+                found.append(item.task)
+        return tuple(found)
 
 
 class Budget(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -71,7 +77,8 @@ class Bounds(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """The switches of the engine as a run sees them; every one may change between two inputs.
 
     `hitl` means that a person can be asked, `waiting` for how long, `grants` that "always allow" adds a rule to
-    the session. `rules` are the engine's; a session's own are in its state.
+    the session. `rules` are the engine's; a session's own are in its state. `narrowing` are further sets of
+    rules, a subagent's own and those of the agents above it: none of them may object to a call.
     """
 
     budget: Budget = Budget()
@@ -80,6 +87,7 @@ class Bounds(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     grants: bool = True
     auto_rethink: bool = True
     rules: tuple[PermissionRule, ...] = ()
+    narrowing: tuple[tuple[PermissionRule, ...], ...] = ()
     permission_default: PermissionDefault = "seed"
     workspace: str = ""
 
@@ -100,6 +108,18 @@ class PolicyState(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     anchor: Anchor = Anchor()
 
 
+class Parent(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """Whose subagent works in a session: the session and run it helps, and the call that handed the work on.
+
+    `depth` counts the sessions above it.
+    """
+
+    session_id: str
+    run_id: str
+    call_id: str
+    depth: int = 1
+
+
 class RunState(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """A session with its current or last run.
 
@@ -112,7 +132,7 @@ class RunState(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     named. `memory` is what compression knows, `compacted_at` the seq of its last pass; `recallable` tells that
     something was cut out and can be read back. `notes` were said with the request that is under way. `rows`
     counts the message rows that the store has; `view` names those that make up the transcript, as (from, to)
-    pairs with -1 for "to the end"; empty means all of them.
+    pairs with -1 for "to the end"; empty means all of them. `parent` is whose subagent works here.
     """
 
     session_id: str
@@ -141,6 +161,7 @@ class RunState(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     settings: JsonObject = {}
     rows: int = 0
     view: tuple[tuple[int, int], ...] = ()
+    parent: Parent | None = None
     transcript: Transcript = msgspec.field(default_factory=Transcript)
 
     @property

@@ -17,6 +17,7 @@ class ToolSpec(msgspec.Struct, frozen=True, gc=False):
     `parameters` is a JSON schema of an object. `effects` is what a call may do: a tool that does not say has
     all of them. `idempotent` means that running a call again after a crash changes nothing more. `timeout_s`
     bounds one call. `path_args`, `url_args` and `command_arg` name the arguments that policy looks into.
+    `spawns` means that a call hands work to subagents: it goes on where it was after a suspension or a crash.
     """
 
     name: str
@@ -28,6 +29,7 @@ class ToolSpec(msgspec.Struct, frozen=True, gc=False):
     path_args: tuple[str, ...] = ()
     url_args: tuple[str, ...] = ()
     command_arg: str | None = None
+    spawns: bool = False
 
     @property
     def reads_only(self) -> bool:

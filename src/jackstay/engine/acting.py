@@ -21,7 +21,7 @@ from jackstay.core.facts import CallFacts
 from jackstay.core.inputs import Cancelled, Observed
 from jackstay.core.messages import Message, Part, ToolCall, ToolResult, observation, snapshot
 from jackstay.core.state import Batch, BatchCall
-from jackstay.engine import discipline, loops, texts
+from jackstay.engine import discipline, loops, subagents, texts
 from jackstay.engine.bounds import RunBounds
 from jackstay.engine.draft import Draft
 from jackstay.policy.decide import decide
@@ -166,7 +166,8 @@ def advance(draft: Draft, batch: Batch, bounds: RunBounds, *, fresh: int = -1) -
             index += 1
             continue
         for position in _side_by_side(calls, index):
-            calls[position] = _take_up(draft, calls[position], bounds)
+            if calls[position].result is None:
+                calls[position] = _take_up(draft, calls[position], bounds)
         break
     batch = _record(draft, replace(batch, calls=tuple(calls)))
     if index < len(calls):
@@ -217,6 +218,9 @@ def _answer(draft: Draft, item: BatchCall, bounds: RunBounds) -> BatchCall:
 
 def _take_up(draft: Draft, item: BatchCall, bounds: RunBounds) -> BatchCall:
     call = item.call
+    if item.status == "started":  # its subagents go on where a suspension or a crash has left them
+        draft.do(RunTool(call))
+        return item
     discipline.take_up(draft, call, item.facts, bounds)
     for path, backup_id in item.facts.backups:
         draft.tell(BackupTakenEvent, path, backup_id)
@@ -242,7 +246,7 @@ def finish(draft: Draft, item: BatchCall, result: ToolResult, took_s: float) -> 
         ToolCallEndEvent, call.call_id, call.tool, snapshot(call.args), result.is_error, result.executed,
         result.text, round(took_s * 1000, 3),
     )  # fmt: skip
-    return replace(item, status="finished", result=result)
+    return replace(item, status="finished", result=result, below=())
 
 
 def _record(draft: Draft, batch: Batch) -> Batch:
@@ -262,7 +266,10 @@ def _record(draft: Draft, batch: Batch) -> Batch:
 
 
 def observed(draft: Draft, seen: Observed, bounds: RunBounds) -> bool:
-    """A tool has returned. True when that was the last call; a result nobody waits for is ignored."""
+    """A tool has returned. True when that was the last call; a result nobody waits for is ignored.
+
+    Where subagents wait for people the run waits with them, once everything that runs beside them has returned.
+    """
     batch = draft.state.batch
     if batch is None:
         return False
@@ -276,18 +283,30 @@ def observed(draft: Draft, seen: Observed, bounds: RunBounds) -> bool:
     if seen.call is not None:
         item = replace(item, call=seen.call, facts=seen.facts or item.facts)
         amend_call(draft, seen.call)
+    if seen.below is not None:
+        subagents.take_in(draft, seen.below, bounds)
+    if seen.below is not None and seen.below.waiting:
+        calls[index] = replace(item, below=seen.below.waiting)
+    else:
+        calls[index] = _returned(draft, item, seen, bounds)
+    batch = replace(batch, calls=tuple(calls), ran=True)
+    if any([c.status == "started" and not c.below for c in calls]):
+        draft.set(batch=_record(draft, batch))
+        return False
+    if any([c.below for c in calls]):
+        draft.tell(ActionEndEvent)
+        suspend(draft, replace(_record(draft, batch), started=False))
+        return False
+    return advance(draft, batch, bounds)
+
+
+def _returned(draft: Draft, item: BatchCall, seen: Observed, bounds: RunBounds) -> BatchCall:
     result, outcome = discipline.observe(draft, item.call, item.facts, _with_comment(item, seen.result), bounds)
-    calls[index] = finish(draft, item, result, seen.took_s)
-    if result.truncated and not draft.state.recallable:
-        draft.set(recallable=True)
+    done = finish(draft, item, result, seen.took_s)
     discipline.tell(draft, outcome)
     if result.truncated and not draft.state.recallable:
         draft.set(recallable=True)  # the text the model reads names the tool that reads the rest
-    batch = replace(batch, calls=tuple(calls), ran=True)
-    if any([c.status == "started" for c in calls]):
-        draft.set(batch=_record(draft, batch))
-        return False
-    return advance(draft, batch, bounds)
+    return done
 
 
 def amend_call(draft: Draft, call: ToolCall) -> None:
@@ -354,12 +373,12 @@ def give_up(
     """Answer every open call with the text; running ones are told as ended, with what they had put out.
 
     `stopped` says which were running and what they had put out. If it is resumable, those that have not begun
-    stay open.
+    stay open, and those whose subagents can go on.
     """
     calls = list(batch.calls)
     for index, item in enumerate(calls):
         call_id = item.call.call_id
-        if item.result is not None:
+        if item.result is not None or (stopped is not None and stopped.resumable and _goes_on(item)):
             continue
         if item.status == "started":
             said = _broken_off(call_id, text, stopped)
@@ -372,6 +391,10 @@ def give_up(
     if batch.started:
         draft.tell(ActionEndEvent)
     draft.set(batch=left if any(c.result is None for c in calls) else None)
+
+
+def _goes_on(item: BatchCall) -> bool:
+    return item.status == "started" and item.facts.spawns
 
 
 def _broken_off(call_id: str, text: str, stopped: Cancelled | None) -> ToolResult:

@@ -210,8 +210,8 @@ def wants_another_turn(draft: Draft, bounds: RunBounds) -> bool:
     """Must the model be sent back to the closing checklist? At most twice a run; then a warning is all."""
     state = draft.state
     phase = state.policy.phase
-    if state.policy.mode in ("off", "observe") or phase.phase is not Phase.CLOSING:
-        return False
+    if state.policy.mode in ("off", "observe") or phase.phase is not Phase.CLOSING or state.parent is not None:
+        return False  # what a subagent has done is closed by its parent
     left = open_items(phase, bounds.data.required)
     if not left:
         return False

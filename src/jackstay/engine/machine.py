@@ -55,7 +55,7 @@ def _step(state: RunState, happened: Input, bounds: RunBounds) -> Step:
         case CallFailed():
             _failed(draft, happened, bounds)
         case Cancelled():
-            stopping.cancel(draft, happened)
+            stopping.cancel(draft, happened, bounds)
         case _:
             assert_never(happened)
     return draft.step()
@@ -65,15 +65,19 @@ def _step(state: RunState, happened: Input, bounds: RunBounds) -> Step:
 
 
 def _begin(draft: Draft, begin: Begin, bounds: RunBounds) -> None:
-    stopping.close_open_run(draft)
+    state = draft.state
+    stopping.close_open_run(draft, begin.below, bounds)
     draft.set(
         run_id=begin.run_id, agent=begin.agent, settings=begin.settings, turn=0, outcome=None, text="",
         error=None, batch=None, closing_turn=False, nudges=0, reasoning=False, usage=NO_USAGE, active_s=0.0,
         overflows=0, overflow_limit=None, notes=(),
     )  # fmt: skip
-    loops.forget(draft)
     draft.tell(RunStartEvent)
-    discipline.begin(draft, begin.parts, begin.commands, bounds)
+    if state.parent is None:
+        loops.forget(draft)
+        discipline.begin(draft, begin.parts, begin.commands, bounds)
+    else:  # nobody has spoken: what its parent did and was allowed goes on here
+        discipline.obey(draft, begin.commands, bounds)
     context.unpin_earlier(draft, bounds.session_window)
     draft.say(Message("user", begin.parts, pinned=True))
     turns.next_turn(draft, bounds)

@@ -236,7 +236,7 @@ class SessionStore(Protocol):
         ...
 
     def pending(self, limit: int = 1000) -> list[PendingSession]:
-        """Sessions that wait for a person, those that wait longest first."""
+        """Sessions that wait for a person, the longest first; what subagents wait for with their parent's."""
         ...
 
     def sessions(self, limit: int = 1000) -> list[SessionInfo]:

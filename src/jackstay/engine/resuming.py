@@ -41,7 +41,7 @@ def resume(draft: Draft, resumed: Resumed, bounds: RunBounds) -> Step:
         return _after_the_end(draft, resumed, bounds)
     order = stopping.ordered(resumed.commands, state.run_id)
     if order is not None:
-        stopping.cancel(draft, Cancelled(draft.at, order.by))
+        stopping.cancel(draft, Cancelled(draft.at, order.by), bounds)
         return draft.step()
     said = _obey(draft, resumed, bounds)
     if state.batch is None:
@@ -55,7 +55,7 @@ def resume(draft: Draft, resumed: Resumed, bounds: RunBounds) -> Step:
         call.call_id: (call, replace(fact, digest=acting.digest_in(draft, fact.digest)))
         for call, fact in zip(resumed.calls, resumed.facts, strict=True)
     }
-    batch = _decided(draft, state.batch, resumed.decisions, facts, bounds)
+    batch = _decided(draft, state.batch, resumed, facts, bounds)
     if batch.waiting:
         draft.set(outcome="pending")
         acting.suspend(draft, batch)
@@ -97,13 +97,16 @@ def _obey(draft: Draft, resumed: Resumed, bounds: RunBounds) -> str | None:
 Fresh = dict[str, tuple[ToolCall, CallFacts]]
 
 
-def _decided(
-    draft: Draft, batch: Batch, decisions: dict[str, HITLDecision], facts: Fresh, bounds: RunBounds
-) -> Batch:
-    """The batch with the decisions taken in, each open call judged again as it would run now."""
-    calls = []
+def _decided(draft: Draft, batch: Batch, resumed: Resumed, facts: Fresh, bounds: RunBounds) -> Batch:
+    """The batch with the decisions taken in, each open call judged again as it would run now.
+
+    Where subagents work they go on: every call of theirs is judged in its turn.
+    """
+    calls, decisions = [], resumed.decisions
     for item in batch.calls:
-        if item.result is None:
+        if item.status == "started" and item.facts.spawns:
+            item = replace(item, below=resumed.below.get(item.call.call_id, ()))
+        elif item.result is None:
             call, fact = facts[item.call.call_id]
             if item.status == "started":
                 item = _after_crash(draft, item, fact, bounds)

@@ -8,6 +8,7 @@ from jackstay.core.messages import ToolCall
 from jackstay.policy.permissions import permitting_flag
 
 MOVED_ON = "cancelled: the user moved on"
+MOVED_ON_BY = "a new prompt"  # by whom what lay below was cancelled then
 LIMIT = "the run's limit was reached"
 REJECTED = "A person rejected this call. Do not try it again; find another way or say what you need."
 SKIPPED = "A person skipped this call. Go on without it."

@@ -10,7 +10,7 @@ from jackstay.core.messages import ToolCall
 from jackstay.core.state import Bounds, PolicyState
 from jackstay.policy.amend import always_rule_text
 from jackstay.policy.matching import together
-from jackstay.policy.permissions import judge
+from jackstay.policy.permissions import judge, objection
 
 Rule = Callable[[PolicyState, ToolCall, CallFacts, Bounds], Decision]
 
@@ -38,11 +38,17 @@ def permissions(state: PolicyState, call: ToolCall, facts: CallFacts, bounds: Bo
     return judge(rules, call, facts, default=bounds.permission_default, hitl=bounds.hitl)
 
 
+def narrowing(state: PolicyState, call: ToolCall, facts: CallFacts, bounds: Bounds) -> Decision:
+    """What the rules of a subagent, and of those above it, have against a call."""
+    return strictest([objection(together(rules, state.rules), call, facts) for rules in bounds.narrowing])
+
+
 RULES: tuple[Rule, ...] = (strategies, permissions)
 
 
 def decide(state: PolicyState, call: ToolCall, facts: CallFacts, bounds: Bounds) -> Decision:
     """The strictest judgement of all rules about a call, the first among equals; Allow means no objection."""
-    if not facts.answers and _unspoken(state, facts, bounds):
+    if not facts.answers and not bounds.narrowing and _unspoken(state, facts, bounds):
         return ALLOW
-    return strictest([rule(state, call, facts, bounds) for rule in RULES])
+    said = strictest([rule(state, call, facts, bounds) for rule in RULES])
+    return strictest((said, narrowing(state, call, facts, bounds))) if bounds.narrowing else said

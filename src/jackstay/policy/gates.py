@@ -21,8 +21,9 @@ SET_PHASE, CLOSURE_CHECK, ANCHOR_SET = "discipline_set_phase", "closure_check", 
 OWN_TOOLS = frozenset({SET_PHASE, CLOSURE_CHECK, ANCHOR_SET})
 """The harness's own tools; they judge themselves."""
 
-BESIDE_THE_WORK = frozenset({"todo", "todoread", "todowrite", "clarify"})
-"""Lists of what is to be done, and questions: no research either, as long as they declare no effects."""
+BESIDE_THE_WORK = frozenset({"todo", "todoread", "todowrite", "clarify", "task", "multitask"})
+"""Lists of what is to be done, questions, and work for subagents, whose own calls are judged one by one: no
+research either, as long as they declare no effects."""
 
 
 class Kind(StrEnum):

@@ -128,6 +128,43 @@ def notice_text(window: LoopWindow, text: str, params: LoopParams) -> tuple[Loop
     return told, _finding("same_text", count, (), told.found, params)
 
 
+def after_below(before: LoopWindow, ends: Sequence[LoopWindow], params: LoopParams) -> LoopWindow:
+    """The window of an agent whose subagents have ended; each of them began with `before`.
+
+    What one of them did goes on where its parent was. Side by side each does its part: what several of them did
+    alike counts as often as the one that did it most.
+    """
+    if not params.enabled or not ends:
+        return before
+    found = max(end.found for end in ends)
+    start = LoopWindow() if all(end.found > before.found for end in ends) else before
+    rows = [*_rows(start)]
+    counted: Counter[tuple[str, str]] = Counter()
+    for end in ends:
+        own: Counter[tuple[str, str]] = Counter()
+        told = end.found > before.found  # what it was told of is forgotten, with all before it
+        for row in _rows(end)[0 if told else _shared(before.marks, end.marks) :]:
+            own[row] += 1
+            if own[row] > counted[row]:
+                rows.append(row)
+        counted |= own
+    rows = rows[-params.kept :]
+    errors = tuple(error for _, error in rows)
+    marks = tuple(mark for mark, _ in rows)
+    return replace(before, marks=marks, errors=errors if any(errors) else (), found=found)
+
+
+def _rows(window: LoopWindow) -> list[tuple[str, str]]:
+    """Each call's mark with that of its error."""
+    return list(zip(window.marks, window.errors or ("",) * len(window.marks), strict=True))
+
+
+def _shared(before: tuple[str, ...], after: tuple[str, ...]) -> int:
+    """How many marks of a window stood in the one that it began with: the oldest ones have left it by now."""
+    lengths = range(min(len(before), len(after)), 0, -1)
+    return next((length for length in lengths if before[-length:] == after[:length]), 0)
+
+
 # -- fingerprints ------------------------------------------------------------------------------------------
 
 

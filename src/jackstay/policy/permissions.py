@@ -41,6 +41,19 @@ def judge(
         refused = paths.refusal(fact)
         if refused is not None:
             return Deny(visible(refused), "protected paths")
+    said = _by_rank(rules, subject, call, facts)
+    return said if said is not None else _by_default(subject, call, facts, default=default, hitl=hitl)
+
+
+def objection(rules: tuple[PermissionRule, ...], call: ToolCall, facts: CallFacts) -> Decision:
+    """What the rules have against a call; Allow also where none of them speaks."""
+    return _by_rank(rules, subject_of(call, facts), call, facts) or ALLOW
+
+
+def _by_rank(
+    rules: tuple[PermissionRule, ...], subject: Subject, call: ToolCall, facts: CallFacts
+) -> Decision | None:
+    """What the rules say about a call, None where none speaks."""
     permits: list[PermissionRule] = []
     for rank in ranks_of(rules, subject.tool):
         spoken = _forbidden(rank.denies + rank.asks, subject, facts)
@@ -49,7 +62,7 @@ def judge(
         permits += rank.allows
         if permits and covers(permits, subject, facts) is not None:
             return ALLOW
-    return _by_default(subject, call, facts, default=default, hitl=hitl)
+    return None
 
 
 def covering(rules: tuple[PermissionRule, ...], call: ToolCall, facts: CallFacts) -> PermissionRule | None:

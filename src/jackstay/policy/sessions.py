@@ -78,7 +78,7 @@ def child_of(parent: PolicyState) -> PolicyState:
         changed_more=0,
         unverified=(),
     )
-    return replace(parent, phase=phase)
+    return replace(parent, phase=phase, held="")
 
 
 def absorb(parent: PolicyState, child: PolicyState) -> PolicyState:
@@ -86,6 +86,7 @@ def absorb(parent: PolicyState, child: PolicyState) -> PolicyState:
     mine, its = parent.phase, child.phase
     phase = replace(
         with_changed(mine, its.changed, its.changed_more),
+        looked=mine.looked or its.looked,
         acted=mine.acted or its.acted,
         snapshot=mine.snapshot or its.snapshot,
         unverified=bounded(mine.unverified, its.unverified, MAX_UNVERIFIED),

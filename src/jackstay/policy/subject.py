@@ -9,12 +9,14 @@ import msgspec
 
 from jackstay.core.facts import CallFacts, PathFact, Use
 from jackstay.core.messages import JsonObject, ToolCall
+from jackstay.core.wire import decode_json
 from jackstay.policy.lines import Line, read_line
 from jackstay.policy.paths import climbs, directories, lexical, mark_of, within
 from jackstay.policy.urls import Address, read_address
 
 ALIASES = {
     "list": "ls", "todoread": "todo", "todowrite": "todo", "subagent": "task", "skill_view": "skill",
+    "multitask": "task",
     "terminal": "bash", "shell": "bash", "web_fetch": "webfetch", "web_search": "websearch",
     "multiedit": "edit", "read_file": "read", "write_file": "write",
 }  # fmt: skip
@@ -59,12 +61,29 @@ def subject_of(call: ToolCall, facts: CallFacts) -> Subject:
     urls = facts.url_args or tuple(name for name in _URL_ARGS if name in call.args)
     paths = facts.paths or tuple(_as_written(tool, call.args, facts))
     if not urls and not paths:
-        return Subject(tool, words=tuple(_leaves(call.args)))
+        words = call.args if tool != "task" else tasks_in(call.args) or call.args
+        return Subject(tool, words=tuple(_leaves(words)))
     given = [call.args.get(name) for name in urls if call.args.get(name) is not None]
     wrong = next((value for value in given if not isinstance(value, str)), None)
     if wrong is not None:
         return Subject(tool, paths=paths, broken=f"the address {wrong!r} is not a text")
     return Subject(tool, paths=paths, addresses=tuple(read_address(str(value)) for value in given))
+
+
+def tasks_in(args: JsonObject) -> list[Any] | None:
+    """The pieces of work that a call of `task` or `multitask` hands on; None where there is no list of them.
+
+    Some models send the list as JSON text.
+    """
+    if "tasks" not in args:
+        return [args]
+    tasks = args["tasks"]
+    if isinstance(tasks, str):
+        try:
+            tasks = decode_json(tasks)
+        except ValueError:
+            return None
+    return tasks if isinstance(tasks, list) else None
 
 
 def _named(tool: str, args: JsonObject) -> str | None:

@@ -3,12 +3,14 @@
 from collections.abc import Iterable
 from pathlib import Path
 
+import msgspec
 from msgspec.structs import replace
 
+from jackstay.agents.definition import AgentDefinition
 from jackstay.core.facts import CallFacts
 from jackstay.core.messages import ToolCall
 from jackstay.core.rules import PermissionRule
-from jackstay.core.state import RunState
+from jackstay.core.state import Budget, RunState
 from jackstay.core.tools import ToolSpec
 from jackstay.core.wire import canonical
 from jackstay.engine.bounds import RunBounds
@@ -21,6 +23,14 @@ from jackstay.runtime.guard import Guard
 from jackstay.ward.probe import facts_of
 
 MARK = 20  # hexadecimal digits of each part of a digest
+
+
+class Assignment(msgspec.Struct, frozen=True):
+    """What an agent is asked to be by another: by which definition, below whom, and what it may spend."""
+
+    definition: AgentDefinition
+    above: "Agent"
+    budget: Budget
 
 
 class AgentBuilder:
@@ -121,6 +131,8 @@ class Agent:
         if invalid is not None:
             return CallFacts(invalid=invalid, effects=spec.effects, idempotent=spec.idempotent)
         facts = facts_of(call, spec, self.workspace, self._user_home, self._protected)
+        if spec.spawns:
+            facts = replace(facts, spawns=True)
         if self.guard is not None:
             facts = await self.guard.facts(state, call, facts, look=look, data=self.bounds.data)
         hitl = self.hitl

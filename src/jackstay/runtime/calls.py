@@ -10,26 +10,31 @@ import msgspec
 from msgspec.structs import replace
 
 from jackstay.core.decision import Allow, Deny, strictest
-from jackstay.core.errors import JackstayError
+from jackstay.core.errors import Conflict, JackstayError, StoreError
 from jackstay.core.events import Event, ToolOutputDeltaEvent
 from jackstay.core.facts import CallFacts
+from jackstay.core.inputs import Below
 from jackstay.core.messages import ToolCall, ToolResult, snapshot
 from jackstay.core.state import RunState
 from jackstay.engine import texts
 from jackstay.engine.interceptors import ANSWERS, ReActTrace
-from jackstay.engine.ports import Artifact, Tool, ToolOutput
+from jackstay.engine.ports import Artifact, SessionStore, Tool, ToolOutput
 from jackstay.policy import discipline
 from jackstay.policy.decide import decide
 from jackstay.policy.masking import redact_once
 from jackstay.policy.secrets import MAX_TEXT, is_marked, redact
 from jackstay.policy.sieve import Sieve
 from jackstay.runtime.agent import Agent
+from jackstay.runtime.below import sum_of
+from jackstay.runtime.control import Control
 from jackstay.runtime.limits import TimeLimit
+from jackstay.ward.audit import AuditFailed
 
 SHOWN_CHARS = 50_000
 KEPT_CHARS = 5_000_000
 PARTIAL_CHARS = 4_000
 LONG_CHARS = 100_000  # about 15 ms of looking for secrets
+STOPS_ALL = (AuditFailed, StoreError, Conflict)  # nothing can be kept, or somebody else goes on
 
 
 class InterceptorFailed(JackstayError):
@@ -53,6 +58,16 @@ async def ask_hook(name: str, moment: str, hook: Callable[..., Any], *args: Any)
     return answer
 
 
+class Above(msgspec.Struct, frozen=True):
+    """What a subagent's run takes from the one above it: its agent and state of the moment, where it tells."""
+
+    agent: Callable[[], Agent]
+    state: Callable[[], RunState]
+    store: SessionStore
+    publish: Callable[[Event], None]
+    control: Control
+
+
 class Running:
     """A call while it runs: the ToolContext its tool sees, and the last of what it has put out."""
 
@@ -68,6 +83,9 @@ class Running:
         self.session_id, self.run_id, self.call_id = state.session_id, state.run_id, call.call_id
         self.workspace, self.seen = workspace, seen
         self.redacts = True  # do secrets go out of what it puts out?
+        self.above: Callable[[], Above] | None = None  # the run it belongs to, for those that work below it
+        self.states: dict[int, Callable[[], RunState]] = {}  # of its subagents, as they are at this moment
+        self.below: Below | None = None  # how far they have come, once all of them rest
         self._publish = publish
         self._said: deque[str] = deque()
         self._size = 0
@@ -97,6 +115,12 @@ class Running:
         self.finish()
         return "".join(self._said)[-PARTIAL_CHARS:]
 
+    def left_below(self, *, final: bool) -> Below | None:
+        """What its subagents have done when the run stops for good; otherwise they go on with it."""
+        if not final or not self.states:
+            return None
+        return replace(sum_of(state() for state in self.states.values()), waiting=())
+
 
 class Ran(msgspec.Struct, frozen=True, gc=False):
     """A finished call: its result, the whole text if that was shortened, and the call as it really ran.
@@ -112,6 +136,8 @@ class Ran(msgspec.Struct, frozen=True, gc=False):
 
 async def run_call(agent: Agent, state: RunState, call: ToolCall, running: Running, limit: TimeLimit) -> Ran:
     """Run the call. Never raises but for cancellation: whatever goes wrong is an error observation.
+
+    What stops every run (STOPS_ALL) in a subagent stops its parent too.
 
     This is the one place where what the world says comes in: secrets are taken out of it here, so that none
     reaches a message, an event, an artifact or a log. The tool itself gets its arguments as they are.
@@ -160,7 +186,10 @@ async def _run(agent: Agent, state: RunState, call: ToolCall, running: Running, 
             return Ran(
                 ToolResult(call.call_id, texts.STANDS_FOR_SECRET, is_error=True, executed=False), None, call
             )
-        result, artifact = _shorten(call, await _output(tool, call, running, limit))
+        output = await _output(tool, call, running, limit)
+        if running.below is not None and running.below.waiting:
+            return Ran(ToolResult(call.call_id, output.text), None, call, facts)
+        result, artifact = _shorten(call, output)
         result = await _after(agent, state, call, result)
     except InterceptorFailed as problem:
         return Ran(ToolResult(call.call_id, str(problem), is_error=True), None, call)
@@ -216,7 +245,9 @@ async def _output(tool: Tool, call: ToolCall, running: Running, limit: TimeLimit
                 running.finish()
                 return output
             except (Exception, SystemExit) as problem:
-                return ToolOutput(_told_plainly(problem), is_error=True)
+                if tool.spec.spawns and isinstance(problem, STOPS_ALL):
+                    raise
+                return ToolOutput(told_plainly(problem), is_error=True)
     except TimeoutError:
         pass
     said = running.last_words()
@@ -226,7 +257,8 @@ async def _output(tool: Tool, call: ToolCall, running: Running, limit: TimeLimit
     )
 
 
-def _told_plainly(problem: BaseException) -> str:
+def told_plainly(problem: BaseException) -> str:
+    """What went wrong, as the model reads it."""
     if isinstance(problem, JackstayError):
         return str(problem)
     return f"The tool failed with {type(problem).__name__}: {problem}"

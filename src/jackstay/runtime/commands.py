@@ -57,8 +57,8 @@ def plan_waits(session: AgentSession) -> bool:
     Where single calls were approved and carried out since the plan was put, the agent waits for nothing.
     """
     stored = session.store.head(session.session_id)
-    if stored is None or _why_not(stored.state) or _is_approved(session):
-        return False
+    if stored is None or stored.state.parent is not None or _why_not(stored.state) or _is_approved(session):
+        return False  # to a subagent's plan its parent answers
     return Marker.PLAN in markers(stored.state.text) or not stored.state.policy.phase.acted
 
 

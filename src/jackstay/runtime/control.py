@@ -6,11 +6,15 @@ import logging
 from collections.abc import Callable
 from typing import Literal
 
+from msgspec.structs import replace
+
 from jackstay.core.errors import AlreadyDecided, Conflict, SessionBusy, StoreError, UnknownSession
 from jackstay.core.inputs import Cancelled
+from jackstay.core.state import RunState
 from jackstay.engine.machine import step
 from jackstay.engine.ports import Posted, Record, Stored
 from jackstay.engine.stopping import CANCEL
+from jackstay.runtime.below import children, sum_of
 from jackstay.runtime.commands import person
 from jackstay.runtime.session import AgentSession
 
@@ -25,9 +29,17 @@ log = logging.getLogger("jackstay")
 class Control:
     """How somebody outside stops a run: for good, or so that it can be taken up again."""
 
-    def __init__(self) -> None:
+    def __init__(self, above: "Control | None" = None) -> None:
+        """`above` is that of the run whose subagent this one is: it is stopped in the same way."""
         self.final = False
         self.by = "an interruption"
+        self._above = above
+
+    def said(self) -> tuple[str, bool]:
+        """By whom, and whether for good."""
+        if self._above is None or self.final:
+            return self.by, self.final
+        return self._above.said()
 
 
 class Watch:
@@ -97,7 +109,15 @@ def cancel(session: AgentSession, *, by: str | None = None) -> CancelAnswer:
             _end(session, stored, author)
         except (Conflict, SessionBusy):
             continue  # somebody took it up, or ended it, in between
+        end_below(session, stored.state, author)
         return "cancelled"
+
+
+def end_below(session: AgentSession, state: RunState, by: str) -> None:
+    """End whatever subagents of a run are not through."""
+    for child in children(session.store, state):
+        if child.is_open:
+            cancel(AgentSession(child.session_id, session.store, now=session.now), by=by)
 
 
 def _order(session: AgentSession, stored: Stored, by: str) -> CancelAnswer:
@@ -109,7 +129,8 @@ def _order(session: AgentSession, stored: Stored, by: str) -> CancelAnswer:
 
 
 def _end(session: AgentSession, stored: Stored, by: str) -> None:
-    made = step(stored.state, Cancelled(session.now(), by))
+    done = replace(sum_of(children(session.store, stored.state)), waiting=())
+    made = step(stored.state, Cancelled(session.now(), by, below=(done,) if done.policies else ()))
     drained = [item.number for item in session.store.inbox(session.session_id)]
     record = Record(made.state, made.appended, made.amended, made.events, made.artifacts, drained)
     session.store.commit(session.session_id, stored.version, record)

@@ -35,7 +35,7 @@ from jackstay.engine.stopping import CANCEL
 from jackstay.policy.gates import CLOSURE_CHECK
 from jackstay.policy.secrets import redact
 from jackstay.runtime.agent import Agent
-from jackstay.runtime.calls import InterceptorFailed, Running, ask_hook, run_call
+from jackstay.runtime.calls import Above, InterceptorFailed, Running, ask_hook, run_call
 from jackstay.runtime.control import Control, Watch
 from jackstay.runtime.guard import BASELINE_KEY
 from jackstay.runtime.lease import Holder
@@ -125,12 +125,14 @@ class Driver:
                     effects = await self._feed(Cancelled(self._host.now(), order, unbegun=unbegun))
         except asyncio.CancelledError:
             partial = {call_id: running.last_words() for call_id, running in self._running.items()}
+            by, final = self._control.said()
+            below = tuple(one for running in self._running.values() if (one := running.left_below(final=final)))
             self._running.clear()
-            control = self._control
-            self._take(Cancelled(self._host.now(), control.by, not control.final, partial), self._agent())
+            self._take(Cancelled(self._host.now(), by, not final, partial, below=below), self._agent())
             if not self._watch.heeded():
                 raise
         except AuditFailed as problem:
+            self._running.clear()  # a subagent's run, where the failure is from
             self._take(Cancelled(self._host.now(), str(problem), resumable=True), self._agent())
             raise
         finally:
@@ -138,6 +140,10 @@ class Driver:
             self._holder.release()
             self._limit.close()
         return self.state
+
+    def as_above(self) -> Above:
+        """What the run of a subagent needs of this one."""
+        return Above(self._agent, lambda: self.state, self._holder.store, self._publish, self._control)
 
     # -- steps -----------------------------------------------------------------------------------------
 
@@ -392,6 +398,7 @@ class Driver:
         seen = self._host.seen(self.state.session_id)
         running = Running(self.state, call, workspace=agent.workspace, publish=self._publish, seen=seen)
         running.redacts = self._host.redact_secrets
+        running.above = self.as_above
         self._running[call.call_id] = running
         ran = await run_call(agent, self.state, call, running, limit)
         del self._running[call.call_id]
@@ -399,7 +406,8 @@ class Driver:
             self._artifacts.append(ran.artifact)
         rewritten = ran.call if ran.call is not call else None
         took = time.monotonic() - began
-        return await self._feed(Observed(self._host.now(), ran.result, took, rewritten, ran.facts))
+        below = running.below
+        return await self._feed(Observed(self._host.now(), ran.result, took, rewritten, ran.facts, below))
 
     # -- interceptors ----------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
 
+from jackstay.agents.definition import AgentDefinition
 from jackstay.core.errors import ConfigError
 from jackstay.core.messages import JsonObject, Part
 from jackstay.core.rules import PermissionRule
@@ -204,6 +205,14 @@ class HarnessEngine:
         """Take tools away from every agent, by name or group."""
         self.set(disallowed_tools=(*self._options.disallowed_tools, *names))
 
+    def set_subagent_enabled(self, enabled: bool) -> None:
+        """Whether agents may hand work to others: without it nobody has `task` and `multitask`."""
+        self.set(subagent_enabled=enabled)
+
+    def set_multitask_max_tasks(self, tasks: int) -> None:
+        """Change how many pieces of work one call of `multitask` may hand out."""
+        self.set(multitask_max_tasks=tasks)
+
     def add_permission_rule(self, rule: PermissionRule) -> None:
         """Put a rule in force for every agent, live sessions included."""
         if rule not in self._options.permission_rules:
@@ -228,10 +237,15 @@ class HarnessEngine:
     # -- for the runtime -------------------------------------------------------------------------------
 
     def agent(self, name: str) -> Agent:
-        """The built agent; another one after a setting has changed."""
+        """The built agent; another one after a setting has changed.
+
+        One with another name than `main` has a definition, and never more than `main`. Raises UnknownAgent.
+        """
         agent = self._agents.get(name)
         if agent is None:
-            agent = self._agents[name] = build_agent(self, name)
+            from jackstay.runtime.subagents import agent_of
+
+            agent = self._agents[name] = agent_of(self, name)
         return agent
 
     def open_model(self) -> Model:
@@ -242,6 +256,15 @@ class HarnessEngine:
         """The model that writes summaries: the one configured for it, or the model itself."""
         named = self._options.summary_model
         return self._open("summary_model", named) if named is not None else self.open_model()
+
+    def open_for(self, agent: str, named: Any) -> Model:
+        """The model that an agent's definition names."""
+        return self._open(f"agent {agent}", named)
+
+    def adopt(self, session: AgentSession) -> AgentSession:
+        """The session of a subagent, which lives where its parent's does, known by its id from now on."""
+        known: AgentSession = self._sessions.setdefault(session.session_id, session)
+        return known
 
     def _open(self, use: str, named: Any) -> Model:
         known = self._opened.get(use)
@@ -276,10 +299,8 @@ class HarnessEngine:
 
     async def close(self) -> None:
         """Give back connections and files."""
-        for agent in self._agents.values():
-            await agent.model.close()
-            if agent.summariser is not agent.model:
-                await agent.summariser.close()
+        for _, model in self._opened.values():
+            await model.close()
         if self._store is not None and self._options.session_provider is None:
             self._store.close()
 
@@ -287,8 +308,8 @@ class HarnessEngine:
         self._agents = {"main": build_agent(self, "main")}
 
     def _rebuild(self) -> None:
-        """Build the agents anew; those in use keep running and see the new ones at their next request."""
-        self._agents = {name: build_agent(self, name) for name in self._agents}
+        """Build `main` anew, others once they are asked for; what runs sees them at its next request."""
+        self._build_main()
 
 
 def _settled(made: Options) -> Options:
@@ -384,6 +405,22 @@ class EngineBuilder:
     def permission_rule_add(self, *rules: PermissionRule) -> "EngineBuilder":
         """Rules that are enforced for every call of every agent."""
         return self._append("permission_rules", rules)
+
+    def agent_add(self, *definitions: AgentDefinition) -> "EngineBuilder":
+        """Agents that others can hand work to, besides those of the files."""
+        return self._append("agents", definitions)
+
+    def subagent_enabled(self, enabled: bool) -> "EngineBuilder":
+        """Whether agents may hand work to others by `task` and `multitask`, where their tools name those."""
+        return self._put("subagent_enabled", enabled)
+
+    def subagent_max_depth(self, levels: int) -> "EngineBuilder":
+        """How many levels deep work may be handed on."""
+        return self._put("subagent_max_depth", levels)
+
+    def multitask_max_tasks(self, tasks: int) -> "EngineBuilder":
+        """How many pieces of work one call of `multitask` may hand out."""
+        return self._put("multitask_max_tasks", tasks)
 
     def extension_add(self, *extensions: Extension) -> "EngineBuilder":
         """Extensions: objects with `configure`, or functions (engine, agent_name, agent_builder)."""

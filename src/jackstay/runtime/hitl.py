@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from jackstay.core.approvals import HITLDecision, HITLTask
 from jackstay.core.errors import (
     AlreadyDecided,
+    AmbiguousCall,
     AmbiguousTool,
     CallChanged,
     CallClosed,
@@ -44,8 +45,8 @@ class HITL:
 
     @staticmethod
     def get_pending_task_by_call_uuid(session: AgentSession, call_uuid: str) -> HITLTask | None:
-        """The waiting call of this id."""
-        return next((task for task in session.pending_tasks() if task.call_id == call_uuid), None)
+        """The waiting call of this id, or key; the first one where subagents share an id."""
+        return next((t for t in session.pending_tasks() if call_uuid in (t.call_id, t.key)), None)
 
     @staticmethod
     def get_pending_tasks_by_tool_name(session: AgentSession, tool_name: str) -> tuple[HITLTask, ...]:
@@ -63,13 +64,14 @@ class HITL:
     @staticmethod
     def get_decision(session: AgentSession, task: HITLTask | str) -> HITLDecision | None:
         """The decision that was submitted about a call and is not carried out yet."""
-        return session.decisions().get(task if isinstance(task, str) else task.call_id)
+        place, call_id = _place(session, task if isinstance(task, str) else task.key)
+        return place.decisions().get(call_id)
 
     @staticmethod
     def submit(
         session: AgentSession, task: HITLTask | str, decision: HITLDecision, *, by: str | None = None
     ) -> None:
-        """Answer a waiting call, named by its task or call_id. Stored at once, with author and time.
+        """Answer a waiting call, named by its task, call_id or key. Stored at once, with author and time.
 
         Given the task, the decision is bound to what that shows. Raises UnknownCall when no such call ever
         waited here, CallClosed when it waits no more, AlreadyDecided when somebody was first, CallChanged when
@@ -77,7 +79,7 @@ class HITL:
         """
         if isinstance(task, HITLTask):
             decision = replace(decision, digest=task.digest)
-            HITL.submit_all(session, {task.call_id: decision}, by=by)
+            HITL.submit_all(session, {task.key: decision}, by=by)
         else:
             HITL.submit_all(session, {task: decision}, by=by)
 
@@ -85,22 +87,22 @@ class HITL:
     def submit_all(
         session: AgentSession, decisions: Mapping[str, HITLDecision], *, by: str | None = None
     ) -> None:
-        """Answer several waiting calls by call_id, all or none: nothing is stored when one answer is refused.
+        """Answer several waiting calls by call_id, or by key (`SESSION/CALL_ID`) where subagents share one.
 
-        Raises what `submit` raises, also where somebody else answers one of them at the same moment.
+        All or none: nothing is stored when one answer is refused. Where the calls wait in several sessions, of
+        subagents, that somebody else answers at the same moment holds back only what waits in the same one.
+        Raises what `submit` raises.
         """
-        author = by or person()
-        while decisions:
-            version = session.version
-            try:
-                items = _signed(session, decisions, author)
-                session.store.post(session.session_id, *items, expected=version)
-            except AlreadyDecided as problem:
-                others = len(decisions) - 1
-                raise AlreadyDecided(session.session_id, problem.call_id, others=others) from None
-            except Conflict:
-                continue  # the session moved on in between: look again at what waits
-            return
+        author, left = by or person(), dict(decisions)
+        while left:
+            for place, version, items in _signed(session, left, author):
+                try:
+                    place.store.post(place.session_id, *items.values(), expected=version)
+                except AlreadyDecided as problem:
+                    raise AlreadyDecided(session.session_id, problem.call_id, others=len(items) - 1) from None
+                except Conflict:
+                    break  # the session moved on in between: look again at what waits
+                left = {key: decision for key, decision in left.items() if key not in items}
 
     @staticmethod
     def approve(
@@ -130,29 +132,45 @@ class HITL:
         """Let every waiting call run."""
         HITL.submit_all(
             session,
-            {t.call_id: replace(HITLDecision.approve(), digest=t.digest) for t in session.pending_tasks()},
+            {t.key: replace(HITLDecision.approve(), digest=t.digest) for t in session.pending_tasks()},
         )
 
     @staticmethod
     def reject_all(session: AgentSession, comment: str | None = None) -> None:
         """Turn every waiting call down."""
-        HITL.submit_all(
-            session, {task.call_id: HITLDecision.reject(comment) for task in session.pending_tasks()}
-        )
+        HITL.submit_all(session, {task.key: HITLDecision.reject(comment) for task in session.pending_tasks()})
 
 
-def _signed(session: AgentSession, decisions: Mapping[str, HITLDecision], author: str) -> list[Posted]:
-    """The decisions as they are stored, once all of them may be taken."""
-    waiting = {task.call_id: task for task in session.pending_tasks()}
-    now = session.now()
-    for call_id, decision in decisions.items():
-        _check(session, waiting, call_id, decision, now)
-    items = []
-    for call_id, decision in decisions.items():
-        shown = decision.digest or waiting[call_id].digest
-        signed = replace(decision, by=decision.by or author, at=now, digest=shown)
-        items.append(Posted(0, call_id, signed))
-    return items
+def _place(session: AgentSession, key: str) -> tuple[AgentSession, str]:
+    """The session a call waits in, this one or a subagent's, and its id there. Raises AmbiguousCall."""
+    tasks = session.waiting_tasks()
+    found = [task for task in tasks if key in (task.key, task.call_id)]
+    if len(found) > 1:
+        raise AmbiguousCall(key, tuple(task.key for task in found))
+    if not found or not found[0].path:
+        return session, key
+    return AgentSession(found[0].path[-1], session.store, now=session.now), found[0].call_id
+
+
+def _signed(
+    session: AgentSession, decisions: Mapping[str, HITLDecision], author: str
+) -> list[tuple[AgentSession, int, dict[str, Posted]]]:
+    """The decisions as they are stored, session by session with its version, once all of them may be taken."""
+    now, places = session.now(), [(key, *_place(session, key)) for key in decisions]
+    signed: list[tuple[AgentSession, int, dict[str, Posted]]] = []
+    for name in dict.fromkeys(place.session_id for _, place, _ in places):
+        here = [(key, call_id) for key, place, call_id in places if place.session_id == name]
+        place = next(place for _, place, _ in places if place.session_id == name)
+        version, waiting = place.version, {t.call_id: t for t in place.pending_tasks() if not t.path}
+        items: dict[str, Posted] = {}
+        for key, call_id in here:
+            decision = decisions[key]
+            _check(place, waiting, call_id, decision, now)
+            shown = decision.digest or waiting[call_id].digest
+            answer = replace(decision, by=decision.by or author, at=now, digest=shown)
+            items[key] = Posted(0, call_id, answer)
+        signed.append((place, version, items))
+    return signed
 
 
 def _check(
@@ -165,7 +183,7 @@ def _check(
     """Raises the error that says why this decision cannot be taken, if it cannot."""
     task, name = waiting.get(call_id), session.session_id
     if task is None:
-        raise why_not(session, call_id, tuple(waiting))
+        raise why_not(session, call_id, tuple(one.key for one in session.pending_tasks()))
     if decision.digest and (what := texts.changed(decision.digest, task.digest)):
         raise CallChanged(name, call_id, what)
     if task.deadline is not None and task.expired(now):

@@ -7,6 +7,7 @@ from typing import Any, get_args
 
 import msgspec
 
+from jackstay.agents.definition import AgentDefinition
 from jackstay.core.approvals import OnDeadline, Waiting
 from jackstay.core.errors import ConfigError
 from jackstay.core.phase import Language, Mode
@@ -22,6 +23,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
     `policy_data` are the discipline's words and tables; a running session goes by new ones from its next turn.
     `summary_model` writes the summaries of compression; None leaves them to `model`.
+    `agents` can be handed work besides those of the files: `subagent_max_depth` levels deep at most,
+    `multitask_max_tasks` side by side; without `subagent_enabled` nobody has `task` and `multitask`.
     `clock` gives epoch seconds, for tests of what takes hours.
     """
 
@@ -53,6 +56,10 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     language: Language = ""
     policy_data: PolicyData = BUILT_IN
     sandbox: str = "auto"
+    agents: tuple[AgentDefinition, ...] = ()
+    subagent_enabled: bool = True
+    subagent_max_depth: int = 2
+    multitask_max_tasks: int = 5
     extensions: tuple[Any, ...] = ()
     installed_extensions: bool = True
     redact_secrets: bool = True
@@ -114,6 +121,10 @@ def _not_flag(value: Any) -> bool:
     return not isinstance(value, bool)
 
 
+def _not_agents(value: Any) -> bool:
+    return not isinstance(value, tuple) or not all(isinstance(one, AgentDefinition) for one in value)
+
+
 def _not_waiting(value: Any) -> bool:
     if not isinstance(value, Waiting) or value.action not in get_args(OnDeadline):
         return True
@@ -137,6 +148,10 @@ _CHECKS: tuple[tuple[str, Any, str], ...] = (
     ("model_timeout_s", _not_positive, "a positive number of seconds"),
     ("hitl_enabled", _not_flag, "True or False"),
     ("hitl_waiting", _not_waiting, "a Waiting whose deadline_s is a positive number of seconds, or None"),
+    ("agents", _not_agents, "a tuple of AgentDefinition"),
+    ("subagent_enabled", _not_flag, "True or False"),
+    ("subagent_max_depth", _not_whole(1), "a whole number from 1 up"),
+    ("multitask_max_tasks", _not_whole(1), "a whole number from 1 up"),
     ("redact_secrets", _not_flag, "True or False"),
     ("auto_rethink", _not_flag, "True or False"),
     ("compression_threshold", _not_threshold, "(messages from 1 up, ratio above 0 and up to 1)"),

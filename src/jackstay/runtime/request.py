@@ -5,17 +5,21 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import msgspec
+from msgspec.structs import replace
 
 from jackstay.core.approvals import HITLDecision, HITLTask
-from jackstay.core.errors import EmptyPrompt, ErrorInfo, UnknownSession
+from jackstay.core.errors import EmptyPrompt, ErrorInfo, SubagentSession, UnknownSession
 from jackstay.core.events import Event, Outcome
 from jackstay.core.inputs import Begin, Command, Input, Resumed
 from jackstay.core.messages import NO_USAGE, Part, Text, Usage
 from jackstay.core.state import RunState
+from jackstay.engine import texts
 from jackstay.engine.ports import Posted
 from jackstay.engine.resuming import calls_to_judge
+from jackstay.runtime.agent import Agent
+from jackstay.runtime.below import children, sum_of, undecided
 from jackstay.runtime.calls import clean
-from jackstay.runtime.control import Control
+from jackstay.runtime.control import Control, end_below
 from jackstay.runtime.driver import Driver
 from jackstay.runtime.guard import BASELINE_KEY
 from jackstay.runtime.lease import Holder
@@ -93,9 +97,13 @@ class PromptRequest:
         if stored is None and self._parts is None:
             raise UnknownSession(session_id)
         state = stored.state if stored is not None else RunState(session_id)
+        if state.parent is not None:
+            raise SubagentSession(session_id, state.parent.session_id)
         for loss in stored.dropped if stored is not None else ():
             engine.warn(f"session {session_id}: {loss}")
         happened, drained = await self._input(session, state)
+        if self._parts is not None and stored is not None and stored.lease is None:
+            end_below(session, state, texts.MOVED_ON_BY)
         driver = Driver(engine, Holder(store, session_id), publish=publish, control=control)
         version = stored.version if stored is not None else 0
         agent = self._agent if self._parts is not None else state.agent
@@ -103,20 +111,38 @@ class PromptRequest:
 
     async def _input(self, session: AgentSession, state: RunState) -> tuple[Input, tuple[int, ...]]:
         engine = self._engine
+        if self._parts is None:
+            return await taken_up(session, state, engine.agent(state.agent), now=engine.now())
         posted = session.store.inbox(session.session_id) if not state.is_new else ()
-        numbers = tuple(item.number for item in posted)
         commands = tuple(_command(item) for item in posted if item.command is not None)
-        if self._parts is not None:
-            run_id = f"r-{uuid4().hex[:16]}"
-            return Begin(engine.now(), run_id, self._parts, self._agent, engine.recipe(), commands), numbers
-        decisions: dict[str, HITLDecision] = {
-            item.key: item.decision for item in posted if item.decision is not None
-        }
-        calls = calls_to_judge(state, decisions)
-        agent = engine.agent(state.agent)
-        look = session.store.artifact(session.session_id, BASELINE_KEY) if agent.guard is not None else None
-        facts = tuple([await agent.facts(state, call, look=look) for call in calls])
-        return Resumed(engine.now(), decisions, commands, calls, facts), numbers
+        done = replace(sum_of(children(session.store, state)), waiting=())
+        begin = Begin(
+            engine.now(), new_run_id(), self._parts, self._agent, engine.recipe(), commands,
+            (done,) if done.policies else (),
+        )  # fmt: skip
+        return begin, tuple(item.number for item in posted)
+
+
+async def taken_up(
+    session: AgentSession, state: RunState, agent: Agent, *, now: float
+) -> tuple[Resumed, tuple[int, ...]]:
+    """The wish to go on with what is stored and decided since; and the inbox items that it takes in."""
+    store = session.store
+    posted = store.inbox(session.session_id) if not state.is_new else ()
+    commands = tuple(_command(item) for item in posted if item.command is not None)
+    decisions: dict[str, HITLDecision] = {
+        item.key: item.decision for item in posted if item.decision is not None
+    }
+    calls = calls_to_judge(state, decisions)
+    look = store.artifact(session.session_id, BASELINE_KEY) if agent.guard is not None else None
+    facts = tuple([await agent.facts(state, call, look=look) for call in calls])
+    resumed = Resumed(now, decisions, commands, calls, facts, undecided(store, state, now))
+    return resumed, tuple(item.number for item in posted)
+
+
+def new_run_id() -> str:
+    """A name that no other run has."""
+    return f"r-{uuid4().hex[:16]}"
 
 
 def _command(item: Posted) -> Command:

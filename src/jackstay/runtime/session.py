@@ -10,6 +10,7 @@ from jackstay.core.ids import session_id as checked
 from jackstay.core.state import RunState
 from jackstay.core.transcript import Transcript
 from jackstay.engine.ports import SessionStore, Stored
+from jackstay.runtime.below import still_waits
 
 
 class AgentSession:
@@ -54,12 +55,21 @@ class AgentSession:
         return self._head().is_pending
 
     def pending_tasks(self) -> tuple[HITLTask, ...]:
-        """The calls that nobody has decided yet, in the order the model asked for them."""
-        head = self._head()
-        if head.batch is None or not head.is_pending:
-            return ()
+        """The calls that nobody has decided yet, in the order the model asked for them.
+
+        Those of subagents name the sessions they lie below in `path`.
+        """
         decided = {item.key for item in self.store.inbox(self.session_id)}
-        return tuple(task for task in head.batch.waiting if task.call_id not in decided)
+        return tuple(
+            task
+            for task in self.waiting_tasks()
+            if (still_waits(self.store, task) if task.path else task.call_id not in decided)
+        )
+
+    def waiting_tasks(self) -> tuple[HITLTask, ...]:
+        """The calls that waited when the session was suspended, those decided since among them."""
+        head = self._head()
+        return head.batch.waiting if head.batch is not None and head.is_pending else ()
 
     def decisions(self) -> dict[str, HITLDecision]:
         """Decisions that were submitted and not yet carried out, by call id."""

@@ -156,11 +156,8 @@ class MemoryStore:
     def pending(self, limit: int = 1000) -> list[PendingSession]:
         """See the port. Calls with a decision in the inbox do not wait any more."""
         with self._lock:
-            found = [
-                steps.pending(kept.head, {key for key, _ in kept.inbox.values()})
-                for kept in self._sessions.values()
-            ]
-        waiting = [one for one in found if one is not None]
+            kept = [(one.head, {key for key, _ in one.inbox.values()}) for one in self._sessions.values()]
+        waiting = steps.pending(kept)
         waiting.sort(key=lambda one: min(task.asked_at for task in one.tasks))
         return waiting[:limit]
 

@@ -112,7 +112,7 @@ class SQLiteStore:
         version, head, now = expected + 1, record.head, self.now()
         step = steps.next_step(version, hold.chain, hold.head.run_id, record, data)
         where = (hold.key, expected, hold.owner)
-        if _only_counts(hold.head, head):
+        if _only_counts(hold.head, head) and not steps.title(record.appended):
             counters = tables.counters(version, step.checksum, record, now)
             update = connection.execute(tables.UPDATE_COUNTERS, (*counters, *where))
         else:
@@ -256,13 +256,8 @@ class SQLiteStore:
 
     def pending(self, limit: int = 1000) -> list[PendingSession]:
         """See the port. Calls with a decision in the inbox do not wait any more."""
-        waiting: list[PendingSession] = []
         with self.database.reading as connection:
-            for head, decided in tables.waiting(connection):
-                one = steps.pending(head, decided)
-                if one is not None and len(waiting) < limit:
-                    waiting.append(one)
-        return waiting
+            return steps.pending(tables.waiting(connection))[:limit]
 
     def sessions(self, limit: int = 1000) -> list[SessionInfo]:
         """See the port. `waiting` counts the calls that waited when the last step was stored."""

@@ -241,14 +241,26 @@ def loss(session_id: str, head: RunState, rows: Rows) -> str:
 # -- lists -------------------------------------------------------------------------------------------------
 
 
-def pending(head: bytes, decided: AbstractSet[str]) -> PendingSession | None:
-    """What of a session still waits for a person, when the calls in `decided` have their answer already.
+def pending(rows: Iterable[tuple[bytes, AbstractSet[str]]]) -> list[PendingSession]:
+    """What still waits for a person, when the calls in the set beside each head have their answer already.
 
-    None also for a head that cannot be read: one bad session must not hide the others.
+    Calls of subagents are told with the session that a person works in. A head that cannot be read is left out:
+    one bad session must not hide the others.
     """
-    try:
-        state = decode_head(head)
-    except StoreError:
-        return None
-    tasks = tuple(task for task in waiting(state) if task.call_id not in decided)
-    return PendingSession(state.session_id, state.run_id, tasks) if tasks else None
+    states: list[RunState] = []
+    undecided: dict[str, set[str]] = {}
+    for head, decided in rows:
+        try:
+            state = decode_head(head)
+        except StoreError:
+            continue
+        own = {task.call_id for task in waiting(state) if not task.path}
+        undecided[state.session_id] = own - decided
+        states.append(state)
+    found: list[PendingSession] = []
+    for state in states:
+        places = ((task, task.path[-1] if task.path else state.session_id) for task in waiting(state))
+        tasks = tuple(task for task, place in places if task.call_id in undecided.get(place, ()))
+        if tasks and state.parent is None:
+            found.append(PendingSession(state.session_id, state.run_id, tasks))
+    return found

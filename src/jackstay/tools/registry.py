@@ -63,6 +63,22 @@ def expand(
     return ToolChoice(tuple(name for name in kept if name != HITL), HITL in kept)
 
 
+def narrow(
+    names: Iterable[str] | None, *, disallowed: Iterable[str] = (), among: Collection[str]
+) -> tuple[str, ...]:
+    """Those of the tools `among` that these names mean; None means all of them.
+
+    What the system knows and is not among them is left out. Raises UnknownTool for what nothing answers to.
+    """
+    there = _Known(among)
+    wanted = set(among)
+    if names is not None:
+        meant = [name for given in names for name in there.meant(given, must_exist=False)]
+        wanted = {each for name in meant for each in (name, *_IMPLIED.get(name, ()))}
+    taken = {name for given in disallowed for name in there.meant(given, must_exist=False)}
+    return tuple(name for name in among if name in wanted and name not in taken)
+
+
 def build(
     choice: ToolChoice,
     *,

@@ -285,14 +285,22 @@ def _background(place: Place) -> dict[str, str]:
     return found
 
 
+_BELOW = re.compile(rb"(?:\.[0-9a-f]{10})*")  # of each session between
+
+
 def _is_ours(directory: Path, mark: str) -> bool:
-    """Does a process carry this task's mark? Without a mark every process of the user may be the task's."""
+    """Does a process carry this task's mark, or that of a subagent, whose session's name begins with it?
+
+    Without a mark every process of the user may be the task's.
+    """
     if not mark:
         return True
     try:
-        return mark.encode() in (directory / "environ").read_bytes().split(b"\0")
+        entries = (directory / "environ").read_bytes().split(b"\0")
     except OSError:
         return False
+    own = mark.encode()
+    return any(entry.startswith(own) and _BELOW.fullmatch(entry[len(own) :]) for entry in entries)
 
 
 def _is_blank(directory: Path) -> bool:
