@@ -72,6 +72,8 @@ def test_a_session_is_exported_whole_and_privately(jackstay: Jackstay) -> None:
     assert [message["role"] for message in whole["messages"]] == ["user", "assistant"]
     assert jackstay("sessions", "export", "s1", "--output", str(path)).code == 2
     assert jackstay("sessions", "export", "s1", "--output", str(path), "--force").code == 0
+    nowhere = jackstay("sessions", "export", "s1", "--output", "no/such/place.json")
+    assert (nowhere.code, "cannot be written: No such file" in nowhere.err) == (2, True)
     assert [event.type for event in jackstay("sessions", "show", "s1", "--json").events] == stored
 
 

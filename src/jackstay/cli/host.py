@@ -240,6 +240,7 @@ def reject(question: str, comment: str, home: str | None, as_json: bool) -> int:
 
 
 def _answer(home: str | None, question: str, said: Any, remark: str, *, as_json: bool) -> int:
+    _in_person()
     store = _store(home)
     done = store.answer(question, said, by=getpass.getuser(), remark=remark)
     store.close()
@@ -258,7 +259,7 @@ def _answer(home: str | None, question: str, said: Any, remark: str, *, as_json:
 def approve_plan(name: str, session: str, home: str | None, as_json: bool) -> None:
     """Approve the plan of a session of HOST.
 
-    Exits 0; says so where no plan waits.
+    Exits 0; says so where no plan waits. 1 when there is no such session.
 
     \b
     Example:
@@ -266,7 +267,9 @@ def approve_plan(name: str, session: str, home: str | None, as_json: bool) -> No
     """
     from jackstay.hosts.state import Session
 
+    _in_person()
     judge = _judge(home)
+    _known(judge.store, Session(name, session))
     _say(safe(judge.approve_plan(Session(name, session), by=getpass.getuser())), as_json, session=session)
     judge.store.close()
 
@@ -281,7 +284,7 @@ def approve_plan(name: str, session: str, home: str | None, as_json: bool) -> No
 def phase(name: str, session: str, phase: str, reason: str, **given: Any) -> None:
     """Move the phase of a session of HOST, whatever the table says.
 
-    Exits 0, or 2 when there is no such phase.
+    Exits 0, 1 when there is no such session, 2 when there is no such phase.
 
     \b
     Example:
@@ -292,10 +295,27 @@ def phase(name: str, session: str, phase: str, reason: str, **given: Any) -> Non
 
     if phase not in set(Phase):
         raise click.BadParameter(f"the phases are {', '.join(Phase)}", param_hint="PHASE")
+    _in_person()
     judge = _judge(given["home"])
+    _known(judge.store, Session(name, session))
     text = judge.force_phase(Session(name, session), Phase(phase), reason, by=getpass.getuser())
     _say(safe(text), given["as_json"], session=session, phase=phase)
     judge.store.close()
+
+
+def _in_person() -> None:
+    from jackstay.cli.override import by_a_person
+
+    by_a_person()
+
+
+def _known(store: Any, session: Any) -> None:
+    """A mistyped id must not open a session of its own."""
+    from jackstay.core.errors import JackstayError
+
+    if store.read(session) is None:
+        hint = f"`jackstay host status {session.host}` shows the latest"
+        raise JackstayError(f"no session {session.id!r} of {session.host} is known: {hint}")
 
 
 def _say(text: str, as_json: bool, **fields: Any) -> None:
