@@ -283,3 +283,15 @@ def test_the_demo_asks_nobody_where_nobody_sits(jackstay: Jackstay) -> None:
     session = one["session_id"]
     assert f"jackstay approve {session} --plan --comment 'commit it' --home {jackstay.home}" in done.out
     assert f"jackstay resume {session} --home {jackstay.home}" in done.out
+
+
+@pytest.mark.parametrize("words", [("sessions", "list"), ("policy", "check", "ls")])
+def test_a_full_disk_under_the_output_is_an_error_in_words(jackstay: Jackstay, words: tuple[str, ...]) -> None:
+    with open("/dev/full", "w") as full:  # noqa: PTH123 - a device
+        done = subprocess.run(
+            argv(*words), stdout=full, stderr=subprocess.PIPE, env=jackstay.env, cwd=jackstay.workspace, text=True,
+            check=False,
+        )  # fmt: skip
+    assert (done.returncode, "No space left on device" in done.stderr) == (1, True)
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr

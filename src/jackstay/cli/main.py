@@ -99,7 +99,11 @@ def main(args: list[str] | None = None) -> NoReturn:
     try:
         if sys.stdout is not None:  # it is where the caller closed it
             sys.stdout.flush()
-    except BrokenPipeError:
+    except OSError as problem:
+        if not code and not isinstance(
+            problem, BrokenPipeError
+        ):  # to whom reads no more nothing has to be told
+            click.echo(f"jackstay: the output could not be written: {problem.strerror}", err=True)
         code = code or FAILED
         _drop_stdout()
     sys.exit(code)

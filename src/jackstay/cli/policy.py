@@ -1,6 +1,7 @@
 """`jackstay policy`: what would be decided about a call and why, and do the rules mean what they say?"""
 
 import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -139,8 +140,9 @@ def _print_json(head: dict[str, Any], explained: Any) -> None:
 
 
 def _print(call: str, explained: Any) -> None:
-    verdict = click.style(explained.verdict, fg=_COLOURS[explained.verdict], bold=True)
-    click.echo(f"{verdict}  {call}")
+    from jackstay.cli.screen import Paint
+
+    click.echo(f"{Paint(sys.stdout)(_COLOURS[explained.verdict], explained.verdict)}  {call}")
     click.echo(f"  reason   {explained.reason}")
     click.echo(f"  rule     {shown(explained.rule)}")
     for head, lines in (("facts", explained.facts), ("effects", explained.effects)):
