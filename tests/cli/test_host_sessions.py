@@ -1,11 +1,15 @@
 """What a person says about a session of a host: to one that is known, and in person."""
 
+import os
+import subprocess
+from pathlib import Path
+
 import pytest
 
 from jackstay.core.phase import Phase
 from jackstay.core.state import PolicyState
 from jackstay.hosts.state import HostStore, Session
-from tests.cli.command import Jackstay
+from tests.cli.command import Jackstay, argv
 
 KNOWN = Session("claude-code", "6f1c2e")
 
@@ -54,3 +58,19 @@ def test_a_command_of_an_agent_says_none_of_it(hosted: Jackstay, words: tuple[st
     done = hosted(*words, env={"JACKSTAY_SESSION": "s1"})
     assert (done.code, "this is for a person to say" in done.err) == (1, True)
     assert phases(hosted) == {"6f1c2e": Phase.NO_TASK}
+
+
+def test_hermes_is_installed_whole_although_nobody_reads_the_steps(jackstay: Jackstay) -> None:
+    settings = Path(jackstay.env["HOME"]) / ".hermes" / "config.yaml"
+    settings.parent.mkdir()
+    settings.write_text("model: x\n")
+    reads, writes = os.pipe()
+    os.close(reads)
+    with os.fdopen(writes, "w") as gone:
+        done = subprocess.run(
+            argv("host", "install", "hermes"), env=jackstay.env, cwd=jackstay.workspace, stdout=gone,
+            stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert (done.returncode, done.stderr) == (1, "")
+    assert jackstay("host", "install", "hermes", "--dry-run").out == "nothing to do\n"
+    assert "work-principles" in settings.read_text()

@@ -1,6 +1,7 @@
 """`jackstay host`: the discipline inside other people's agents: install, look, and speak in person."""
 
 import getpass
+from collections import deque
 from pathlib import Path
 from typing import Any, Literal
 
@@ -67,6 +68,8 @@ def install(name: str, project: bool, dry_run: bool, plugin: str | None, **given
     if there is not None and not dry_run:
         claude_install.uninstall(own, place)  # the same again, or a newer version in place of an older one
     edits = [] if there is not None and dry_run else claude_install.planned(scope, place, own, python=python)
+    if not dry_run:
+        claude_install.apply(scope, place, own, edits)  # before it is told: whoever reads may be gone
     for edit in edits:
         pieces = safe("".join(edit.pieces)) if dry_run else ""
         _say(f"{'would write' if dry_run else 'writes'} {edit.path}{pieces}", as_json, path=edit.path)
@@ -74,7 +77,6 @@ def install(name: str, project: bool, dry_run: bool, plugin: str | None, **given
         if not as_json:
             click.echo("installed already; nothing to do" if there is not None else "nothing was written")
         return
-    claude_install.apply(scope, place, own, edits)
     if not as_json:
         click.echo(
             f"installed: new sessions of {name} are held to the discipline; `jackstay host status {name}`"
@@ -91,8 +93,13 @@ def _hermes(
 
     if project:
         raise ConfigError("Hermes is held for its user, in all directories: leave --project out")
-    for line in carried_out(do, home_path(given["home"]), dry_run=dry_run, folder=plugin):
-        _say(line, given["as_json"], host=HERMES)
+    lines = carried_out(do, home_path(given["home"]), dry_run=dry_run, folder=plugin)
+    try:
+        for line in lines:
+            _say(line, given["as_json"], host=HERMES)
+    except BrokenPipeError:
+        deque(lines, maxlen=0)  # nobody reads any more: what was begun is finished all the same
+        raise
 
 
 def _plugin(folder: Path, files: dict[str, str], *, dry_run: bool, as_json: bool) -> None:
