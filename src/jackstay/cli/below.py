@@ -6,10 +6,11 @@ from jackstay.core.wire import decode_event, encode
 
 
 def below_line(event: ev.SubagentEvent) -> str | None:
-    """One line about it; None for what is not worth one."""
+    """One line about it, indented by how deep it lies below; None for what is not worth one."""
     inner = decode_event(encode(event.event))
     text = _said(inner)
-    return f"  {shown(event.agent)}: {text}" if text is not None else None
+    indent = "  " * event.child_session_id.removeprefix(event.session_id).count(".")
+    return f"{indent}{shown(event.agent)}: {text}" if text is not None else None
 
 
 def _said(inner: ev.Event) -> str | None:
