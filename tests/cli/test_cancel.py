@@ -18,6 +18,8 @@ def test_a_waiting_run_is_cancelled_and_nothing_of_it_can_be_approved_any_more(j
     )
     done = jackstay("resume", "s1", "--json")
     assert (done.code, done.kinds, jackstay.count()) == (130, ["run_start", "run_end"], 0)
+    told = jackstay("resume", "s1").err.splitlines()
+    assert told == [f"it is over: cancelled by {person()}", "session s1"]
     assert jackstay("pending").out == "nothing waits\n"
 
 

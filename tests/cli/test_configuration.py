@@ -1,5 +1,8 @@
 """Bad configuration ends in exit code 2, before anything happens, with what mends it."""
 
+import shutil
+import socket
+
 import pytest
 
 from tests.cli.command import Jackstay, bash
@@ -87,6 +90,17 @@ def test_a_project_is_trusted_by_name_and_as_it_is(jackstay: Jackstay) -> None:
     assert "left out" in jackstay(*words).err
     assert jackstay("trust", "--list").out == f"{jackstay.workspace}  changed since it was trusted\n"
     assert jackstay("trust", "--remove", ".").out == f"{jackstay.workspace}: trusted no more\n"
+    assert jackstay("trust", "--list").out == "no project is trusted\n"
+
+
+def test_a_project_that_is_gone_can_be_trusted_no_more(jackstay: Jackstay) -> None:
+    project = jackstay.workspace / "old"
+    (project / ".jackstay").mkdir(parents=True)
+    (project / ".jackstay" / "config.toml").write_text("hitl = false\n")
+    assert jackstay("trust", "old").code == 0
+    shutil.rmtree(project)
+    assert "there is no directory old" in jackstay("trust", "old").err
+    assert jackstay("trust", "--remove", "old").out == f"{project}: trusted no more\n"
 
 
 def test_trusting_nothing_or_what_cannot_be_read_is_refused(jackstay: Jackstay) -> None:
@@ -107,3 +121,12 @@ def test_the_tools_an_agent_gets_unless_told_otherwise(jackstay: Jackstay, level
         (body,) = server.bodies
     offered = [tool["function"]["name"] for tool in body["tools"]]
     assert offered == ["read", "write", "edit", "ls", "grep", "glob", "bash", "todo", "webfetch", *more]
+
+
+def test_a_server_that_is_not_there_is_named_and_nothing_else_is_printed(jackstay: Jackstay) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    done = jackstay("run", "--model", f"m@http://127.0.0.1:{port}/v1", "--session", "s1", "go")
+    problem = f"127.0.0.1:{port} could not be reached: Connection refused; check that a server runs there"
+    again = [f"warning: the model call failed (connection: {problem}); attempt {n} follows" for n in (2, 3)]
+    assert (done.code, done.err.splitlines()) == (1, [*again, f"failed: {problem}", "session s1"])

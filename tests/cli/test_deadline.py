@@ -24,6 +24,7 @@ def test_after_the_deadline_no_answer_is_taken_and_the_model_reads_that_nobody_a
     task = waits(jackstay)
     assert task["on_deadline"] == "deny"
     time.sleep(max(0.0, task["deadline"] - time.time()) + 0.05)
+    assert "(that time is up), then it is denied" in jackstay("pending").out
     late = jackstay("approve", "s1", "c1")
     assert (late.code, late.out) == (1, "")
     assert "the time to answer about call 'c1' of session 's1' ended" in late.err
@@ -95,3 +96,11 @@ def test_what_is_no_length_of_time_is_a_usage_error(jackstay: Jackstay, age: str
     done = jackstay("run", "--model", jackstay.script("Hi."), f"--approval-deadline={age}", "go")
     assert (done.code, done.out) == (2, "")
     assert "approval" in done.err
+
+
+def test_what_follows_a_deadline_is_said_only_together_with_one(jackstay: Jackstay) -> None:
+    words = ("run", "--model", jackstay.script("Done."), "--on-deadline", "keep", "go")
+    alone = jackstay(*words)
+    assert (alone.code, "--on-deadline: no deadline is set" in alone.err) == (2, True)
+    jackstay.settings("approval_deadline = 60\n")
+    assert jackstay(*words).code == 0

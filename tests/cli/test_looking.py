@@ -72,6 +72,8 @@ def test_a_session_is_exported_whole_and_privately(jackstay: Jackstay) -> None:
     assert [message["role"] for message in whole["messages"]] == ["user", "assistant"]
     assert jackstay("sessions", "export", "s1", "--output", str(path)).code == 2
     assert jackstay("sessions", "export", "s1", "--output", str(path), "--force").code == 0
+    nowhere = jackstay("sessions", "export", "s1", "--output", "no/such/place.json")
+    assert (nowhere.code, "cannot be written: No such file" in nowhere.err) == (2, True)
     assert [event.type for event in jackstay("sessions", "show", "s1", "--json").events] == stored
 
 
@@ -109,7 +111,8 @@ def test_the_doctor_names_what_is_wrong_and_exits_with_1(jackstay: Jackstay) -> 
     found = {one["check"]: one for one in jackstay("doctor", "--json", env=model).objects}
     assert {name: one["state"] for name, one in found.items() if name != "sandbox"} == {
         "versions": "ok", "home": "problem", "store": "ok", "audit": "ok", "backups": "ok", "settings": "ok",
-        "model": "ok", "discipline": "ok", "skills": "ok", "extensions": "ok", "hosts": "ok",
+        "model": "ok", "discipline": "ok", "skills": "ok", "agents": "ok", "extensions": "ok",
+        "hosts": "ok",
     }  # fmt: skip
     assert found["home"]["mend"] == f"chmod 700 {jackstay.home}"
     assert jackstay("doctor", env=model).code == 1
@@ -281,3 +284,30 @@ def test_the_demo_asks_nobody_where_nobody_sits(jackstay: Jackstay) -> None:
     session = one["session_id"]
     assert f"jackstay approve {session} --plan --comment 'commit it' --home {jackstay.home}" in done.out
     assert f"jackstay resume {session} --home {jackstay.home}" in done.out
+
+
+@pytest.mark.parametrize("words", [("sessions", "list"), ("policy", "check", "ls")])
+def test_a_full_disk_under_the_output_is_an_error_in_words(jackstay: Jackstay, words: tuple[str, ...]) -> None:
+    with open("/dev/full", "w") as full:  # noqa: PTH123 - a device
+        done = subprocess.run(
+            argv(*words), stdout=full, stderr=subprocess.PIPE, env=jackstay.env, cwd=jackstay.workspace, text=True,
+            check=False,
+        )  # fmt: skip
+    assert (done.returncode, "No space left on device" in done.stderr) == (1, True)
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
+
+
+def test_the_doctor_names_the_agents_and_the_files_that_hold_none(jackstay: Jackstay) -> None:
+    folder = jackstay.home / "agents"
+    folder.mkdir(parents=True)
+    jackstay.home.chmod(0o700)
+    (folder / "scribe.md").write_text("---\ntools: [read]\n---\nYou write.\n")
+    bad = folder / "tester.md"
+    bad.write_text("---\ntols: [read]\n---\nYou test.\n")
+    done = jackstay("doctor", "--json", env={"JACKSTAY_MODEL": jackstay.script("x")})
+    assert [(one["state"], one["text"]) for one in done.objects if one["check"] == "agents"] == [
+        ("warning", f"{bad}: there is no field 'tols' for agents (did you mean 'tools'?)"),
+        ("ok", "scribe, bash, explore, general, plan"),
+    ]
+    assert done.code == 0

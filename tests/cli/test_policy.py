@@ -47,6 +47,10 @@ def here(tmp_path: Path) -> Here:
         (("--tool", "write", "~/.claude/settings.json"), 6),
         (("--tool", "webfetch", "https://x.org"), 3),
         (("--tool", "read", ".env"), 3),
+        (("--tool", "deploy", "staging"), 3),  # nobody knows what it does: no path inside the workspace
+        (("--tool", "task", "explore"), 0),
+        (("--tool", "task", "--deny", "task(bash)", "bash"), 6),
+        (("--workspace", "/nowhere/at/all", "ls"), 2),
     ],
 )
 def test_the_exit_code_is_the_verdict(here: Here, words: tuple[str, ...], code: int) -> None:
@@ -175,3 +179,10 @@ def test_no_rules_at_all(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (done.exit_code, done.stdout) == (
         0, f"no rules: there is neither {here.home}/config.toml nor .jackstay/config.toml\n"
     )  # fmt: skip
+
+
+def test_a_secret_in_the_command_is_judged_and_not_told(here: Here) -> None:
+    secret = "ghp_" + "0123456789abcdefABCDEF0123456789abcd"
+    words = ("--", f"curl -H 'Authorization: Bearer {secret}' https://x.example")
+    for done in (here.check(*words), here.check("--json", *words)):
+        assert (done.exit_code, secret in done.output, "[redacted:" in done.output) == (3, False, True)

@@ -179,3 +179,11 @@ def test_the_status_line_tells_the_gate_that_holds(jackstay: Jackstay) -> None:
     terminal.expect(PLAN_PROMPT)
     terminal.type("\x03")
     assert terminal.end()[0] == 3
+
+
+def test_no_color_holds_for_a_verdict_too(jackstay: Jackstay) -> None:
+    words = ("policy", "check", "ls")
+    assert (
+        Terminal(jackstay, *words, env={"NO_COLOR": ""}).end()[1].startswith("\x1b[32mallow\x1b[0m  bash: ls\n")
+    )
+    assert Terminal(jackstay, *words, env={"NO_COLOR": "1"}).end()[1].startswith("allow  bash: ls\n")

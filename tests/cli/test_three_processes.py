@@ -124,6 +124,7 @@ def test_changed_arguments_run_in_place_of_those_asked_for(jackstay: Jackstay) -
             "do not fit 'bash': argument 'timeout' must be a number",
         ),
         (["approve", "s1", "c1", "--set", "nonsense"], 2, "'nonsense' is not of the form name=value"),
+        (["reject", "s1", "c1", "--all"], 2, "--all means every call that waits: name calls, or say --all"),
         (["approve", "s1", "--all", "--set", "command=x"], 2, "--set changes the arguments of one call"),
         (
             ["approve", "s1", "zzz"],
@@ -152,6 +153,10 @@ def test_the_first_decision_stands(jackstay: Jackstay) -> None:
     second = jackstay("approve", "s1", "c1")
     assert second.code == 1
     assert "has been decided already" in second.err
+    assert (
+        "all that waited in session 's1' is decided: `jackstay resume s1`"
+        in jackstay("skip", "s1", "--all").err
+    )
     assert jackstay("pending").out == "nothing waits\n"
     assert jackstay("resume", "s1").code == 5
 

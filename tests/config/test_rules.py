@@ -93,7 +93,7 @@ def test_an_untrusted_project_can_narrow_but_not_widen() -> None:
     assert [(rule.behavior, rule.rank) for rule in loaded.rules] == [("ask", -1_000_000), ("deny", 9)]
     assert loaded.warnings[0] == (
         "p.toml:1: 'allow bash(x *)' is left out, since this project is not trusted and may only narrow what is "
-        "allowed (`jackstay trust` changes that)"
+        "allowed (`jackstay trust DIR` changes that)"
     )
 
 

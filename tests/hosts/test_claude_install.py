@@ -1,6 +1,7 @@
 """Install, again, undo: only our entries change, and what people wrote stays as they wrote it."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -37,8 +38,6 @@ class User:
         self.settings = self.home / ".claude" / "settings.json"
 
     def jackstay(self, *words: str) -> str:
-        import os
-
         env = {"PATH": os.environ["PATH"], "HOME": str(self.home), "JACKSTAY_HOME": str(self.own),
                "PYTHONPATH": os.environ.get("PYTHONPATH", "")}  # fmt: skip
         done = subprocess.run([sys.executable, "-m", "jackstay", "host", *words], cwd=self.project, env=env,
@@ -174,3 +173,18 @@ def test_put_and_take_out(content: dict[str, object], indent: int | None) -> Non
     assert plain(put_in) == json.loads(put_in)
     assert read(put_in).end == len(put_in)
     assert without(put_in, (piece,)) == text
+
+
+def test_installing_again_is_finished_although_nobody_reads_what_it_says(user: User) -> None:
+    user.jackstay("install", "claude-code")
+    before = user.files()
+    reads, writes = os.pipe()
+    os.close(reads)
+    env = {"PATH": os.environ["PATH"], "HOME": str(user.home), "JACKSTAY_HOME": str(user.own)}
+    with os.fdopen(writes, "w") as gone:
+        done = subprocess.run(
+            [sys.executable, "-m", "jackstay", "host", "install", "claude-code"], cwd=user.project, env=env,
+            stdout=gone, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert (done.returncode, done.stderr) == (1, "")
+    assert user.files() == before

@@ -73,7 +73,7 @@ def test_three_processes_one_run(builder: Jackstay) -> None:
     assert (last.code, last.out, builder.count()) == (0, "All is done.\n", 1)
     told_aside = [line for line in last.err.splitlines() if "builder" in line]
     assert told_aside == [
-        "  builder: goes on", "  builder: approve: bash", "  builder: → bash  echo ran >> count",
+        "  builder: goes on", "  builder: approved bash", "  builder: → bash  echo ran >> count",
         "  builder: answered: It is built.",
     ]  # fmt: skip
 
@@ -85,6 +85,8 @@ def test_a_subagents_session_is_shown_resumed_and_deleted_through_its_parent(bui
         (child,) = set(listed) - {"s1"}
         refused = builder("resume", child, "--model", f"m@{server.openai_url}")
         assert (refused.code, "prompt or resume 's1' instead" in refused.err) == (1, True)
+        forgotten = builder("sessions", "delete", child, "--yes")
+        assert (forgotten.code, "delete 's1' instead" in forgotten.err) == (1, True)
         builder("approve", "s1", "--all")
         builder("resume", "s1")
     assert f"  subagent's session: {child}" in builder("sessions", "show", "s1").out.splitlines()

@@ -159,6 +159,8 @@ def _decide(
     run_id = stored_state(store, session_id).run_id
     session = AgentSession(session_id, store)
     waiting = {task.key: task for task in HITL.get_pending_tasks(session)}
+    if where.every and call_ids:
+        raise click.UsageError("--all means every call that waits: name calls, or say --all")
     wanted = list(waiting) if where.every else call_ids
     chosen = [_find(session, waiting, call_id) for call_id in wanted]
     if not chosen:
@@ -201,4 +203,8 @@ def _nothing_chosen(session: AgentSession, waiting: dict[str, HITLTask]) -> Exce
     name = session.session_id
     if plan_waits(session):
         return JackstayError(f"no call waits in session {name!r}, but a plan: `jackstay approve {name} --plan`")
+    if session.outcome == "pending":
+        return JackstayError(
+            f"all that waited in session {name!r} is decided: `jackstay resume {name}` goes on"
+        )
     return JackstayError(f"nothing waits in session {name!r}: `jackstay pending` shows what waits elsewhere")

@@ -6,10 +6,11 @@ from jackstay.core.wire import decode_event, encode
 
 
 def below_line(event: ev.SubagentEvent) -> str | None:
-    """One line about it; None for what is not worth one."""
+    """One line about it, indented by how deep it lies below; None for what is not worth one."""
     inner = decode_event(encode(event.event))
     text = _said(inner)
-    return f"  {shown(event.agent)}: {text}" if text is not None else None
+    indent = "  " * event.child_session_id.removeprefix(event.session_id).count(".")
+    return f"{indent}{shown(event.agent)}: {text}" if text is not None else None
 
 
 def _said(inner: ev.Event) -> str | None:
@@ -23,7 +24,7 @@ def _said(inner: ev.Event) -> str | None:
         case ev.GateBlockedEvent():
             return f"refused ({shown(inner.gate)}): {safe(inner.reason)}"
         case ev.HITLDecidedEvent():
-            return f"{inner.decision.kind}: {shown(inner.tool_name)}"
+            return decided_line(inner)
         case ev.RuleAddedEvent():
             return f"rule added: {shown(inner.rule)}"
         case ev.PhaseChangedEvent():
@@ -34,6 +35,15 @@ def _said(inner: ev.Event) -> str | None:
             return f"{inner.outcome}: {clip(safe(_first(inner.text)))}"
         case _:
             return None
+
+
+def decided_line(event: ev.HITLDecidedEvent) -> str:
+    """What was decided about which tool, and the remark that came with it."""
+    remark = f": {safe(event.comment)}" if event.comment else ""
+    return f"{_SAID[event.decision.kind]} {shown(event.tool_name)}{remark}"
+
+
+_SAID = {"approve": "approved", "reject": "rejected", "skip": "skipped"}
 
 
 def _first(text: str) -> str:

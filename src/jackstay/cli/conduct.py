@@ -11,7 +11,7 @@ import anyio
 from jackstay.cli.ask import PlanAnswer, ask_about, ask_about_plan, is_interactive
 from jackstay.cli.main import CANCELLED
 from jackstay.cli.override import PLAN_APPROVED, written_down
-from jackstay.cli.plain import command_line
+from jackstay.cli.plain import command_line, safe
 from jackstay.cli.screen import JsonLines, Output, Screen
 from jackstay.cli.setup import Setup
 from jackstay.cli.waiting import plan_note, waiting_note
@@ -156,6 +156,8 @@ class Request:
             self._out.note(plan_note(session_id, plan, self._home))
             return WAITING
         elif not self._as_json:
+            if state is not None and state.outcome == "cancelled":
+                self._out.warn(f"it is over: {safe(state.text)}")
             self._out.warn(f"session {session_id}")
         return EXIT_CODES[outcome]
 

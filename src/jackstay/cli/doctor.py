@@ -41,7 +41,7 @@ Check = Callable[[Path, bool], Iterator[Finding]]  # (home, repair)
 @home_option
 @json_option
 def doctor(repair: bool, home: str | None, as_json: bool) -> int:
-    """Check this installation: store, audit, backups, settings, model, sandbox, discipline, skills.
+    """Check this installation: store, audit, backups, settings, model, sandbox, discipline, skills, agents.
 
     Each line says what was found; under a problem stands what mends it. Looking changes nothing.
 
@@ -209,6 +209,15 @@ def _skills(home: Path, repair: bool) -> Iterator[Finding]:
         yield Finding("skills", "ok", f"{len(found.skills)} found")
 
 
+def _agents(home: Path, repair: bool) -> Iterator[Finding]:
+    from jackstay.agents.catalog import find_agents
+
+    found = find_agents((), workspace=str(Path.cwd()), home=home)
+    for problem in found.broken.values():
+        yield Finding("agents", "warning", problem, "mend the file, or move it away")
+    yield Finding("agents", "ok", ", ".join(one.name for one in found.listed))
+
+
 def _sandbox(home: Path, repair: bool) -> Iterator[Finding]:
     from jackstay.sandbox.bwrap import Bubblewrap
 
@@ -241,6 +250,6 @@ def _hosts(home: Path, repair: bool) -> Iterator[Finding]:
 
 
 CHECKS: tuple[Check, ...] = (
-    _versions, _home, _store, _audit, _backups, _settings, _model, _sandbox, _discipline, _skills, _extensions,
-    _hosts,
+    _versions, _home, _store, _audit, _backups, _settings, _model, _sandbox, _discipline, _skills, _agents,
+    _extensions, _hosts,
 )  # fmt: skip

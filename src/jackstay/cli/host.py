@@ -1,6 +1,7 @@
 """`jackstay host`: the discipline inside other people's agents: install, look, and speak in person."""
 
 import getpass
+from collections import deque
 from pathlib import Path
 from typing import Any, Literal
 
@@ -67,6 +68,8 @@ def install(name: str, project: bool, dry_run: bool, plugin: str | None, **given
     if there is not None and not dry_run:
         claude_install.uninstall(own, place)  # the same again, or a newer version in place of an older one
     edits = [] if there is not None and dry_run else claude_install.planned(scope, place, own, python=python)
+    if not dry_run:
+        claude_install.apply(scope, place, own, edits)  # before it is told: whoever reads may be gone
     for edit in edits:
         pieces = safe("".join(edit.pieces)) if dry_run else ""
         _say(f"{'would write' if dry_run else 'writes'} {edit.path}{pieces}", as_json, path=edit.path)
@@ -74,7 +77,6 @@ def install(name: str, project: bool, dry_run: bool, plugin: str | None, **given
         if not as_json:
             click.echo("installed already; nothing to do" if there is not None else "nothing was written")
         return
-    claude_install.apply(scope, place, own, edits)
     if not as_json:
         click.echo(
             f"installed: new sessions of {name} are held to the discipline; `jackstay host status {name}`"
@@ -91,8 +93,13 @@ def _hermes(
 
     if project:
         raise ConfigError("Hermes is held for its user, in all directories: leave --project out")
-    for line in carried_out(do, home_path(given["home"]), dry_run=dry_run, folder=plugin):
-        _say(line, given["as_json"], host=HERMES)
+    lines = carried_out(do, home_path(given["home"]), dry_run=dry_run, folder=plugin)
+    try:
+        for line in lines:
+            _say(line, given["as_json"], host=HERMES)
+    except BrokenPipeError:
+        deque(lines, maxlen=0)  # nobody reads any more: what was begun is finished all the same
+        raise
 
 
 def _plugin(folder: Path, files: dict[str, str], *, dry_run: bool, as_json: bool) -> None:
@@ -240,6 +247,7 @@ def reject(question: str, comment: str, home: str | None, as_json: bool) -> int:
 
 
 def _answer(home: str | None, question: str, said: Any, remark: str, *, as_json: bool) -> int:
+    _in_person()
     store = _store(home)
     done = store.answer(question, said, by=getpass.getuser(), remark=remark)
     store.close()
@@ -258,7 +266,7 @@ def _answer(home: str | None, question: str, said: Any, remark: str, *, as_json:
 def approve_plan(name: str, session: str, home: str | None, as_json: bool) -> None:
     """Approve the plan of a session of HOST.
 
-    Exits 0; says so where no plan waits.
+    Exits 0; says so where no plan waits. 1 when there is no such session.
 
     \b
     Example:
@@ -266,7 +274,9 @@ def approve_plan(name: str, session: str, home: str | None, as_json: bool) -> No
     """
     from jackstay.hosts.state import Session
 
+    _in_person()
     judge = _judge(home)
+    _known(judge.store, Session(name, session))
     _say(safe(judge.approve_plan(Session(name, session), by=getpass.getuser())), as_json, session=session)
     judge.store.close()
 
@@ -281,7 +291,7 @@ def approve_plan(name: str, session: str, home: str | None, as_json: bool) -> No
 def phase(name: str, session: str, phase: str, reason: str, **given: Any) -> None:
     """Move the phase of a session of HOST, whatever the table says.
 
-    Exits 0, or 2 when there is no such phase.
+    Exits 0, 1 when there is no such session, 2 when there is no such phase.
 
     \b
     Example:
@@ -292,10 +302,27 @@ def phase(name: str, session: str, phase: str, reason: str, **given: Any) -> Non
 
     if phase not in set(Phase):
         raise click.BadParameter(f"the phases are {', '.join(Phase)}", param_hint="PHASE")
+    _in_person()
     judge = _judge(given["home"])
+    _known(judge.store, Session(name, session))
     text = judge.force_phase(Session(name, session), Phase(phase), reason, by=getpass.getuser())
     _say(safe(text), given["as_json"], session=session, phase=phase)
     judge.store.close()
+
+
+def _in_person() -> None:
+    from jackstay.cli.override import by_a_person
+
+    by_a_person()
+
+
+def _known(store: Any, session: Any) -> None:
+    """A mistyped id must not open a session of its own."""
+    from jackstay.core.errors import JackstayError
+
+    if store.read(session) is None:
+        hint = f"`jackstay host status {session.host}` shows the latest"
+        raise JackstayError(f"no session {session.id!r} of {session.host} is known: {hint}")
 
 
 def _say(text: str, as_json: bool, **fields: Any) -> None:

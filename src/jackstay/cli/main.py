@@ -24,7 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "audit": ("jackstay.cli.audit:audit", "Show which gates closed, when and on what."),
     "backup": ("jackstay.cli.backup:backup", "Bring files back as they were before a change."),
     "policy": ("jackstay.cli.policy:policy", "Explain and test what calls are allowed."),
-    "host": ("jackstay.cli.host:host", "Hold another agent (Claude Code) to the discipline."),
+    "host": ("jackstay.cli.host:host", "Hold another agent (Claude Code, Hermes) to it."),
     "lifecycle": ("jackstay.cli.lifecycle:lifecycle", "Show and sync the closing items of components."),
     "trust": ("jackstay.cli.trust:trust", "Let a project's settings widen what is allowed."),
     "extensions": ("jackstay.cli.extensions:extensions", "Show the installed extensions."),
@@ -99,7 +99,11 @@ def main(args: list[str] | None = None) -> NoReturn:
     try:
         if sys.stdout is not None:  # it is where the caller closed it
             sys.stdout.flush()
-    except BrokenPipeError:
+    except OSError as problem:
+        if not code and not isinstance(
+            problem, BrokenPipeError
+        ):  # to whom reads no more nothing has to be told
+            click.echo(f"jackstay: the output could not be written: {problem.strerror}", err=True)
         code = code or FAILED
         _drop_stdout()
     sys.exit(code)

@@ -1,5 +1,7 @@
 """`jackstay pending`: which calls and plans wait for a person?"""
 
+import time
+
 import click
 
 from jackstay.cli.completing import complete_session
@@ -54,7 +56,7 @@ def _print_json(calls: dict[str, PendingSession], plans: dict[str, RunState]) ->
 def _said(name: str, calls: PendingSession | None, plan: RunState | None, home: str | None) -> str:
     """All that waits in a session, and the commands that decide it."""
     tasks = calls.tasks if calls is not None else ()
-    lines = [line for task in tasks for line in task_lines(task)]
+    lines = [line for task in tasks for line in task_lines(task, now=time.time())]
     lines += plan_lines(plan_of(plan)) if plan is not None else []
     if not tasks:
         commands = how_to_approve(name, home)

@@ -1,6 +1,7 @@
 """`jackstay policy`: what would be decided about a call and why, and do the rules mean what they say?"""
 
 import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,10 @@ from jackstay.cli.switches import home_option, json_option
 
 CODES = {"allow": 0, "ask": 3, "deny": 6}
 _COLOURS = {"allow": "green", "ask": "yellow", "deny": "red"}
-_ARGUMENT = {"bash": "command", "webfetch": "url", "ls": "path", "grep": "path", "glob": "path"}
+_ARGUMENT = {
+    "bash": "command", "webfetch": "url", "ls": "path", "grep": "path", "glob": "path",
+    "read": "file_path", "write": "file_path", "edit": "file_path", "task": "agent_name",
+}  # fmt: skip
 
 
 @click.group()
@@ -42,8 +46,9 @@ def policy() -> None:
     help="What holds where no rule speaks (default: as configured, else workspace).",
 )  # fmt: skip
 @click.option(
-    "--workspace", default=".", metavar="DIR", type=click.Path(file_okay=False), help="Where it would run."
-)
+    "--workspace", default=".", metavar="DIR", type=click.Path(exists=True, file_okay=False),
+    help="Where it would run.",
+)  # fmt: skip
 @home_option
 @json_option
 @click.argument("cmd", metavar="CMD...", nargs=-1, required=True, type=click.UNPROCESSED)
@@ -64,20 +69,21 @@ def check(ctx: click.Context, /, cmd: tuple[str, ...], **given: Any) -> None:
     """
     from jackstay.core.messages import ToolCall
     from jackstay.policy.explain import explain
+    from jackstay.policy.secrets import redact
     from jackstay.policy.subject import tool_key
     from jackstay.ward.roots import rooted
 
     tool, text = given["tool"], cmd[0] if len(cmd) == 1 else shlex.join(cmd)
-    call = ToolCall("check", tool, {_ARGUMENT.get(tool_key(tool), "file_path"): text})
+    call = ToolCall("check", tool, {_ARGUMENT.get(tool_key(tool), "text"): text})
     config = _config(given)
     hitl = config.hitl if given["hitl"] is None else given["hitl"]
     default = given["fallback"] or config.permission_default
     rules = rooted(config.rules, str(Path(given["workspace"]).resolve()), str(Path.home()))
-    explained = explain(rules, call, _facts(call, given), default=default, hitl=hitl)
+    explained = _redacted(explain(rules, call, _facts(call, given), default=default, hitl=hitl))
     if given["as_json"]:
-        _print_json({"type": "policy_check", "tool": tool, "call": text}, explained)
+        _print_json({"type": "policy_check", "tool": tool, "call": redact(text)}, explained)
     else:
-        _print(f"{tool}: {shown(text)}", explained)
+        _print(f"{tool}: {shown(redact(text))}", explained)
     ctx.exit(CODES[explained.verdict])
 
 
@@ -108,15 +114,23 @@ def _facts(call: Any, given: dict[str, Any]) -> Any:
     from jackstay.ward.probe import facts_of
 
     key = tool_key(call.tool)
-    argument = _ARGUMENT.get(key, "file_path")
+    argument = _ARGUMENT.get(key, "text")
     spec = ToolSpec(
-        call.tool, "", {}, READS if key in ("read", "ls", "grep", "glob") else ALL_EFFECTS,
+        call.tool, "", {}, READS if key in ("read", "ls", "grep", "glob", "task") else ALL_EFFECTS,
         path_args=(argument,) if argument in ("file_path", "path") else (),
         url_args=("url",) if argument == "url" else (),
         command_arg="command" if argument == "command" else None,
     )  # fmt: skip
     workspace = str(Path(given["workspace"]).resolve())
     return facts_of(call, spec, workspace, str(Path.home()), (str(home(given["home"])),))
+
+
+def _redacted(explained: Any) -> Any:
+    """Logs keep what is printed: secrets of the command are judged and not told."""
+    from jackstay.core.wire import convert, decode_json, encode
+    from jackstay.policy.masking import redact_value
+
+    return convert(redact_value(decode_json(encode(explained))), type(explained))
 
 
 def _print_json(head: dict[str, Any], explained: Any) -> None:
@@ -126,8 +140,9 @@ def _print_json(head: dict[str, Any], explained: Any) -> None:
 
 
 def _print(call: str, explained: Any) -> None:
-    verdict = click.style(explained.verdict, fg=_COLOURS[explained.verdict], bold=True)
-    click.echo(f"{verdict}  {call}")
+    from jackstay.cli.screen import Paint
+
+    click.echo(f"{Paint(sys.stdout)(_COLOURS[explained.verdict], explained.verdict)}  {call}")
     click.echo(f"  reason   {explained.reason}")
     click.echo(f"  rule     {shown(explained.rule)}")
     for head, lines in (("facts", explained.facts), ("effects", explained.effects)):

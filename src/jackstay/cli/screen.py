@@ -7,7 +7,7 @@ from collections.abc import Callable
 from shutil import get_terminal_size
 from typing import IO, Any, Protocol
 
-from jackstay.cli.below import below_line
+from jackstay.cli.below import below_line, decided_line
 from jackstay.cli.plain import clip, safe, shown, subject
 from jackstay.core import events as ev
 from jackstay.core.messages import NO_USAGE, Usage
@@ -172,9 +172,10 @@ class Screen:
         took = f"{event.duration_ms / 1000:.1f} s" if event.executed is not False else "not run"
         first = clip(lines[0]) if lines else "no output"
         self._line(f"  {mark} {self._paint('dim', took)}  {first}")
-        for line in lines[1:RESULT_LINES]:
+        fits = len(lines) <= RESULT_LINES + 1  # the line that counts one line takes a line too
+        for line in lines[1:] if fits else lines[1:RESULT_LINES]:
             self._line(self._paint("dim", f"      {clip(line)}"))
-        if len(lines) > RESULT_LINES:
+        if not fits:
             self._line(self._paint("dim", f"      … {len(lines) - RESULT_LINES} more lines"))
 
     def _run_ended(self, event: ev.RunEndEvent) -> None:
@@ -279,11 +280,6 @@ def _aside(event: ev.Event) -> str | None:
     return say(event) if say is not None else None
 
 
-def _decided(event: ev.HITLDecidedEvent) -> str:
-    remark = f": {safe(event.comment)}" if event.comment else ""
-    return f"{_SAID[event.decision.kind]} {shown(event.tool_name)}{remark}"
-
-
 def _measured(event: ev.ContextSizeEvent) -> str | None:
     if not event.compressed:
         return None
@@ -294,7 +290,7 @@ _ASIDES: dict[str, Callable[[Any], str | None]] = {
     "warning": lambda event: f"warning: {safe(event.text)}",
     "error": lambda event: f"error: {safe(event.error.message)}",
     "gate_blocked": lambda event: f"refused by {gate_text(event.gate)}: {safe(event.reason)}",
-    "hitl_decided": _decided,
+    "hitl_decided": decided_line,
     "loop_detected": lambda event: f"loop: {safe(event.text)}",
     "rule_added": lambda event: f"rule added: {shown(event.rule)}",
     "plan_updated": lambda event: f"plan: {safe(clip(event.text))}",
@@ -303,4 +299,3 @@ _ASIDES: dict[str, Callable[[Any], str | None]] = {
     "context_size": _measured,
 }
 _GATE_NAMES = frozenset(gate.name for gate in GATES.values())
-_SAID = {"approve": "approved", "reject": "rejected", "skip": "skipped"}

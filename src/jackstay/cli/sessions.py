@@ -139,7 +139,7 @@ def export_session(session: str, output: str | None, force: bool, home: str | No
     Example:
       jackstay sessions export s-4f1c --output s-4f1c.json
 
-    Exits 0, 1 when there is no such session, 2 when the file exists already.
+    Exits 0, 1 when there is no such session, 2 when the file exists already or cannot be written.
     """
     data = _exported(open_store(home), session)
     if output is None:
@@ -148,8 +148,13 @@ def export_session(session: str, output: str | None, force: bool, home: str | No
     path = Path(output)
     if path.exists() and not force:
         raise click.UsageError(f"{output} exists: choose another name, or say --force")
-    path.touch(mode=0o600)
-    path.write_bytes(data + b"\n")
+    try:
+        path.touch(mode=0o600)
+        path.write_bytes(data + b"\n")
+    except OSError as problem:
+        raise click.UsageError(
+            f"{output} cannot be written: {problem.strerror}; choose another place"
+        ) from problem
 
 
 def _exported(store: SessionStore, session: str) -> bytes:
@@ -179,10 +184,10 @@ def delete_session(session: str, yes: bool, home: str | None, as_json: bool) -> 
     Example:
       jackstay sessions delete s-4f1c --yes
 
-    Exits 0 when it is gone, 1 when it is not there, is being run, or you said no.
+    Exits 0 when it is gone, 1 when it is not there, is being run, is a subagent's, or you said no.
     """
     store = open_store(home)
-    _refuse_while_it_runs(store, session)
+    _refuse_what_is_needed(store, session)
     if not yes:
         if not sys.stdin.isatty():
             raise click.UsageError(f"deleting cannot be undone: say --yes to delete session {session}")
@@ -214,7 +219,8 @@ def _below(store: SessionStore, session: str) -> list[str]:
     return found[1:]
 
 
-def _refuse_while_it_runs(store: SessionStore, session: str) -> None:
+def _refuse_what_is_needed(store: SessionStore, session: str) -> None:
+    """Somebody runs it, or it is a piece of another session, which would begin it a second time."""
     from jackstay.store.leases import live
 
     stored, now = store.head(session), time.time()
@@ -223,3 +229,9 @@ def _refuse_while_it_runs(store: SessionStore, session: str) -> None:
     lease = live(stored.lease, now)
     if lease is not None:
         raise SessionBusy(session, lease.owner, lease.until - now)
+    above = stored.state.parent
+    if above is not None and store.head(above.session_id) is not None:
+        raise JackstayError(
+            f"session {session!r} is that of a subagent of {above.session_id!r}: delete {above.session_id!r} "
+            "instead, which forgets it too"
+        )

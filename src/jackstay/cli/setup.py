@@ -67,6 +67,8 @@ def set_up(flags: Flags, remembered: RunState | None = None) -> Setup:
     workspace = _workspace(flags, settings)
     loaded = load(home, workspace, base=BUILT_IN)
     config = loaded.config.under(from_environment()).under(_remembered(settings)).under(_said(flags))
+    if flags.on_deadline is not None and config.approval_deadline is None:
+        raise ConfigError("--on-deadline: no deadline is set", hint="say --approval-deadline 2h with it")
     warnings = loaded.warnings
     if remembered is not None and flags.workspace is None and workspace != Path.cwd():
         warnings = (*warnings, f"the session works in {workspace}")

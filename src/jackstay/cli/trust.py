@@ -14,7 +14,7 @@ from jackstay.core.wire import encode
 
 
 @click.command()
-@click.argument("directory", metavar="[DIR]", required=False, type=click.Path(exists=True, file_okay=False))
+@click.argument("directory", metavar="[DIR]", required=False, type=click.Path(file_okay=False))
 @click.option("--remove", is_flag=True, help="Trust it no more.")
 @click.option("--list", "listing", is_flag=True, help="Show the trusted projects.")
 @home_option
@@ -34,7 +34,10 @@ def trust(directory: str | None, remove: bool, listing: bool, home: str | None, 
     """
     trusted = Trust(home_path(home))
     if listing:
-        for path in sorted(trusted.entries()):
+        known = sorted(trusted.entries())
+        if not known and not as_json:
+            click.echo("no project is trusted")
+        for path in known:
             state = "trusted" if trusted.holds(Path(path)) else "changed since it was trusted"
             click.echo(encode({"path": path, "state": state}) if as_json else f"{safe(path)}  {state}")
         return
@@ -44,6 +47,8 @@ def trust(directory: str | None, remove: bool, listing: bool, home: str | None, 
     project = Path(directory).resolve()
     if remove:
         done = "trusted no more" if trusted.remove(project) else "was not trusted"
+    elif not project.is_dir():
+        raise click.UsageError(f"there is no directory {directory}")
     else:
         read(project / PROJECT_DIR / FILE)  # what cannot be read is not trusted
         trusted.add(project)

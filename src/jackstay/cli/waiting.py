@@ -16,14 +16,18 @@ _THEN: dict[OnDeadline, str] = {
 _INDENT = 40  # blanks in front of a line that are taken as they are
 
 
-def task_lines(task: HITLTask) -> list[str]:
-    """The whole call as it would run, nothing clipped and nothing hidden, and why it waits."""
+def task_lines(task: HITLTask, *, now: float = 0.0) -> list[str]:
+    """The whole call as it would run, nothing clipped and nothing hidden, and why it waits.
+
+    A deadline before `now`, in epoch seconds, is told as one that has passed.
+    """
     lines = [f"{task.key}  {shown(task.tool_name)}"]
     for name, value in task.args.items():
         lines += _argument(name, value)
     lines.append(f"  why: {shown(task.comment)}")
     if task.deadline is not None:
-        lines.append(f"  until: {clock(task.deadline)}, then {_THEN[task.on_deadline]}")
+        passed = " (that time is up)" if task.deadline < now else ""
+        lines.append(f"  until: {clock(task.deadline)}{passed}, then {_THEN[task.on_deadline]}")
     if task.escalated_to:
         lines.append(f"  put to: {shown(task.escalated_to)}")
     if task.always_rule is not None:

@@ -96,7 +96,7 @@ def _narrowed(rules: Sequence[PermissionRule]) -> tuple[list[PermissionRule], li
     ]
     dropped = [
         f"{rule.origin}: '{rule.text}' is left out, since this project is not trusted and may only narrow what "
-        "is allowed (`jackstay trust` changes that)"
+        "is allowed (`jackstay trust DIR` changes that)"
         for rule in rules
         if rule.behavior == "allow"
     ]

@@ -8,6 +8,7 @@ import asyncio
 import functools
 import io
 import ipaddress
+import os
 import ssl
 import time
 import weakref
@@ -191,7 +192,16 @@ class Client:
             case _ if began:
                 return self._peer.error("broken_reply", f"broke off its answer: {text}")
             case _:
-                return self._peer.error("connection", f"could not be reached: {text}")
+                words = f"could not be reached: {_unreached(problem) or text}; check that a server runs there"
+                return self._peer.error("connection", words)
+
+
+def _unreached(problem: Exception) -> str:
+    """The system's own words for it; empty where it has none."""
+    cause = getattr(problem, "os_error", problem)
+    if not isinstance(cause, OSError):
+        return ""
+    return os.strerror(cause.errno) if cause.errno is not None and cause.errno > 0 else cause.strerror or ""
 
 
 async def _drain(response: "ClientResponse") -> None:

@@ -1,5 +1,6 @@
 """Which failures of a model are tried again, how often, and after how long?"""
 
+import logging
 from collections.abc import Awaitable, Callable
 
 from jackstay.core.errors import ErrorInfo, ModelError
@@ -36,6 +37,7 @@ async def _again(
 ) -> Reply:
     import stamina
 
+    _unheard(logging.getLogger("stamina"))
     failure = first
     async for attempt in stamina.retry_context(
         on=_backoff, attempts=attempts, timeout=None, wait_initial=0.5, wait_max=20.0, wait_jitter=0.5
@@ -50,6 +52,12 @@ async def _again(
                 failure = counted(again, attempt.num)
                 raise failure from None
     raise failure
+
+
+def _unheard(logger: logging.Logger) -> None:
+    """Whoever listens to logs hears each attempt; where nobody does, Python would print it on stderr."""
+    if not logger.hasHandlers():
+        logger.addHandler(logging.NullHandler())
 
 
 def _backoff(problem: Exception) -> bool | float:
