@@ -55,7 +55,7 @@ class Walk(Redirections):
             if child.is_named:
                 following = children[position + 1].type if position + 1 < len(children) else ""
                 todo.append((child, place._replace(background=True) if following == "&" else place))
-            elif child.type not in _TOKENS:
+            elif child.type not in _TOKENS or self.runs_into_ampersand(child):
                 self.doubt(f"the token {child.type!r}", node)
         if _lacks_statement(children):
             self.doubt("a part without a command, which the shell refuses", node)
@@ -85,6 +85,10 @@ class Walk(Redirections):
         ]
         self.between(node)
         self.todo.extend(reversed(todo))
+
+    def runs_into_ampersand(self, token: Node) -> bool:
+        """`;&>` is no `;` to bash: it reads `;&`, which belongs into a case."""
+        return token.type == ";" and self.source[token.end_byte : token.end_byte + 1] in (b"&", b";")
 
     def between(self, node: Node) -> None:
         at = node.start_byte
@@ -206,6 +210,9 @@ class Walk(Redirections):
                 self.doubt("a pattern that is not certain", node)
 
     def function(self, node: Node, place: Place) -> None:
+        name, opened, rest = self.text(node).partition("(")
+        if opened and "{" not in name and "\n" in rest.partition(")")[0]:
+            self.doubt("a line break in the head of a function", node)
         for child in node.children:
             if child.type == "word":
                 self.functions.append(self.text(child))

@@ -234,6 +234,8 @@ class Commands(Expressions):
     def pattern(self, node: Node, place: Place) -> Word:
         """A word of `[[ … ]]` or a case pattern: patterns are matched there, not expanded to file names."""
         raw = self.text(node)
+        if node.type == "extglob_pattern" and raw.count("(") != raw.count(")"):
+            self.doubt("a pattern that is not certain", node)
         if node.type == "extglob_pattern" and not any(mark in raw for mark in "$`'\"\\<>"):
             return Word(raw, fixed=False)
         return self.word(node, place)
