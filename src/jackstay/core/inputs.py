@@ -50,8 +50,8 @@ class Begin(msgspec.Struct, frozen=True, gc=False, tag="begin"):
 class Resumed(msgspec.Struct, frozen=True, gc=False, tag="resumed"):
     """Go on with the run that is there. `facts` are of the batch's calls, by position, gathered just now.
 
-    `below` are the calls of subagents that nobody has decided yet, by the id of the call they work for. `ended` is
-    what subagents have done, where a command cancels the run.
+    `below` are the calls of subagents that nobody has decided yet, by the id of the call they work for.
+    `ended` is what subagents have done, where a command cancels the run.
     """
 
     at: float
