@@ -179,10 +179,11 @@ def delete_session(session: str, yes: bool, home: str | None, as_json: bool) -> 
     Example:
       jackstay sessions delete s-4f1c --yes
 
-    Exits 0 when it is gone, 1 when it is not there, is being run, or you said no.
+    Exits 0 when it is gone, 1 when it is not there, is being run, works for a run that is not over, or you said no.
     """
     store = open_store(home)
     _refuse_while_it_runs(store, session)
+    _refuse_while_its_parent_goes_on(store, session)
     if not yes:
         if not sys.stdin.isatty():
             raise click.UsageError(f"deleting cannot be undone: say --yes to delete session {session}")
@@ -223,3 +224,16 @@ def _refuse_while_it_runs(store: SessionStore, session: str) -> None:
     lease = live(stored.lease, now)
     if lease is not None:
         raise SessionBusy(session, lease.owner, lease.until - now)
+
+
+def _refuse_while_its_parent_goes_on(store: SessionStore, session: str) -> None:
+    """A run whose subagent's session is gone would have the same work done again."""
+    stored = store.head(session)
+    parent = stored.state.parent if stored is not None else None
+    above = store.head(parent.session_id) if parent is not None else None
+    if parent is None or above is None or above.state.run_id != parent.run_id or not above.state.is_open:
+        return
+    raise JackstayError(
+        f"session {session!r} is that of a subagent of {parent.session_id!r}, whose run is not over: end it first "
+        f"with `jackstay cancel {parent.session_id}`, or delete {parent.session_id!r} with all that is below it"
+    )
