@@ -87,7 +87,7 @@ def test_a_subagents_session_is_shown_resumed_and_deleted_through_its_parent(bui
         listed = [row["session_id"] for row in builder("sessions", "list", "--json").objects]
         (child,) = set(listed) - {"s1"}
         gone = builder("sessions", "delete", child, "--yes")
-        assert (gone.code, "subagent of 's1', whose run is not over: end it first" in gone.err) == (1, True)
+        assert (gone.code, "subagent of 's1', whose run is not over: end it" in gone.err) == (1, True)
         refused = builder("resume", child, "--model", f"m@{server.openai_url}")
         assert (refused.code, "prompt or resume 's1' instead" in refused.err) == (1, True)
         builder("approve", "s1", "--all")

@@ -179,7 +179,8 @@ def delete_session(session: str, yes: bool, home: str | None, as_json: bool) -> 
     Example:
       jackstay sessions delete s-4f1c --yes
 
-    Exits 0 when it is gone, 1 when it is not there, is being run, works for a run that is not over, or you said no.
+    Exits 0 when it is gone, 1 when it is not there, is being run, belongs to a run that is not over, or you
+    said no.
     """
     store = open_store(home)
     _refuse_while_it_runs(store, session)
@@ -234,6 +235,6 @@ def _refuse_while_its_parent_goes_on(store: SessionStore, session: str) -> None:
     if parent is None or above is None or above.state.run_id != parent.run_id or not above.state.is_open:
         return
     raise JackstayError(
-        f"session {session!r} is that of a subagent of {parent.session_id!r}, whose run is not over: end it first "
-        f"with `jackstay cancel {parent.session_id}`, or delete {parent.session_id!r} with all that is below it"
+        f"session {session!r} is that of a subagent of {parent.session_id!r}, whose run is not over: end it "
+        f"first with `jackstay cancel {parent.session_id}`, or delete {parent.session_id!r} with all below it"
     )

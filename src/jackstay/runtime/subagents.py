@@ -192,8 +192,8 @@ class _Work:
         stored = self._above.store.load(name)
         if stored is not None and stored.state.parent != self._parent:
             raise NotBelow(
-                f"the session {name!r} of this work is there and no longer known to belong to it: the work may have "
-                "been done in part; look at what it would have changed before you hand it on again"
+                f"the session {name!r} of this work is there and no longer known to belong to it: the work may "
+                "have been done in part; look at what it would have changed before you hand it on again"
             )
         for loss in stored.dropped if stored is not None else ():
             self._engine.warn(f"session {name}: {loss}")
