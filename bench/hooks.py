@@ -1,8 +1,8 @@
 """What does a host's hook cost? `python -m bench.hooks [--write] [ROUNDS]`.
 
-Claude Code: whole processes, as a difference to `python -c pass` in the same minutes. One round starts all of them in
-turn, so that a busy machine slows all of them down; the processor's time is what such a machine changes least. Hermes:
-one decision inside the real program, with the transaction that keeps its state.
+Claude Code: the whole shell line that is installed, as a difference to `python -c pass` in the same minutes. One round
+starts all of them in turn, so that a busy machine slows all of them down; the processor's time is what such a machine
+changes least. Hermes: one decision inside the real program, with the transaction that keeps its state.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from typing import NamedTuple
 from tests.hosts.chat_server import ChatServer
 from tests.hosts.hermes_kit import Host
 
-from jackstay.hosts.claude_install import START
+from jackstay.hosts.claude_install import hook_command, interpreter
 
 RESULTS = Path(__file__).with_name("HOOKS.md")
 DECISIONS = 500
@@ -53,17 +53,21 @@ def claude_code(rounds: int) -> dict[str, list[Took]]:
     names = ("python -c pass", "hook", "hook, no process stayed", "hook, first of a home")
     found: dict[str, list[Took]] = {name: [] for name in names}
     with tempfile.TemporaryDirectory() as folder:
-        hook = [sys.executable, "-I", "-c", START, "claude-code", "--home"]
+        python = interpreter()
+
+        def hook(home: str) -> list[str]:
+            return ["/bin/sh", "-c", hook_command(python, Path(home), "PreToolUse")]
+
         homes = [f"{folder}/{name}" for name in ("stays", "goes")]
         for home in homes:
-            whole([*hook, home], event)
+            whole(hook(home), event)
         for number in range(rounds):
             new = f"{folder}/{number}"
             dismiss(homes[1])
-            found[names[0]].append(whole([sys.executable, "-I", "-c", "pass"]))
-            found[names[1]].append(whole([*hook, homes[0]], event))
-            found[names[2]].append(whole([*hook, homes[1]], event))
-            found[names[3]].append(whole([*hook, new], event))
+            found[names[0]].append(whole([*python, "-c", "pass"]))
+            found[names[1]].append(whole(hook(homes[0]), event))
+            found[names[2]].append(whole(hook(homes[1]), event))
+            found[names[3]].append(whole(hook(new), event))
             dismiss(new)
         for home in homes:
             dismiss(home)

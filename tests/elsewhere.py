@@ -49,7 +49,8 @@ class Place:
     def engine(self, *turns: Any, store: SessionStore | None = None, **settings: Any) -> HarnessEngine:
         """Another process: it knows the script and what is stored."""
         given = {
-            "workspace": str(self.work), "tools": (*self.tools(), "hitl"), "hitl_enabled": True,
+            "workspace": str(self.work), "harness_home": str(self.folder / "home"),
+            "tools": (*self.tools(), "hitl"), "hitl_enabled": True,
             "hitl_interceptor": HITLInterceptor().on_sensitive_tool("deploy"), "installed_extensions": False,
             "session_provider": store or self.store(), "clock": self.now, "model": ScriptedModel(turns),
         }  # fmt: skip

@@ -154,7 +154,8 @@ def tools(folder: Path) -> list[Tool | str]:
 def engine(folder: Path, kill: Kill, *, hitl: bool = True) -> HarnessEngine:
     hitl_interceptor = HITLInterceptor().on_sensitive_tool("deploy")
     return HarnessEngine(
-        workspace=str(folder / "work"), session_provider=KillingStore(SQLiteStore(folder / "s.db"), kill),
+        workspace=str(folder / "work"), harness_home=str(folder / "home"),
+        session_provider=KillingStore(SQLiteStore(folder / "s.db"), kill),
         model=ScriptedModel(TURNS), tools=tuple(tools(folder)), hitl_enabled=hitl,
         hitl_interceptor=hitl_interceptor, installed_extensions=False,
     )  # fmt: skip

@@ -140,6 +140,7 @@ class Stage:
     def _staged(self, set_up: list[Block]) -> Iterator[str]:
         before = dict(os.environ)
         with contextlib.ExitStack() as stack:
+            stack.callback(_restore, before)
             address = ""
             for block in set_up:
                 match block.language:
@@ -165,9 +166,6 @@ class Stage:
                             "ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "not-needed",
                         }  # fmt: skip
             yield address
-        for name in set(os.environ) - set(before):
-            del os.environ[name]
-        os.environ |= before
 
     # -- kinds of blocks -----------------------------------------------------------------------------------
 
@@ -252,6 +250,13 @@ def _pattern(expected: list[str]) -> str:
 
 def _line(line: str) -> str:
     return ".*".join(re.escape(piece) for piece in line.rstrip().split("…")) + r"[ ]*\n"
+
+
+def _restore(environment: dict[str, str]) -> None:
+    """Let no test that follows see what a document has exported, also where the document is wrong."""
+    for name in set(os.environ) - set(environment):
+        del os.environ[name]
+    os.environ |= environment
 
 
 def _ours(name: str) -> bool:

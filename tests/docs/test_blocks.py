@@ -83,6 +83,16 @@ def test_a_wrong_one_does_not(right: str, wrong: str, tmp_path: Path, monkeypatc
         run(RIGHT.replace(right, wrong), tmp_path, monkeypatch)
 
 
+def test_what_a_wrong_document_exported_is_gone_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("JACKSTAY_HOME", raising=False)
+    text = "```console\n$ export JACKSTAY_HOME=ci-home\n$ jackstay --version\nnever said\n```\n"
+    with pytest.raises(AssertionError):
+        run(text, tmp_path, monkeypatch)
+    assert "JACKSTAY_HOME" not in os.environ
+
+
 @pytest.mark.parametrize(("right", "wrong"), [("max_turns", "max_turtles"), ("= 3", "= three")])
 def test_settings_that_do_not_load_are_noticed(
     right: str, wrong: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

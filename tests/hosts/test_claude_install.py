@@ -82,6 +82,9 @@ def test_hand_written_settings_come_back_byte_for_byte(user: User) -> None:
     assert "/* none yet */" in text
     commands = [hook["command"] for group in plain(text)["hooks"]["PreToolUse"] for hook in group["hooks"]]
     assert [command for command in commands if "jackstay" not in command] == ["audit-my-shell"]
+    (record,) = (user.own / "hosts").glob("claude-code-*.json")
+    kept = {edit["path"]: edit["before"] for edit in json.loads(record.read_text())["edits"]}
+    assert kept[str(user.settings)] == BY_HAND
     user.jackstay("uninstall", "claude-code")
     assert user.files() == before
 

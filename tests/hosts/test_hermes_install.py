@@ -1,5 +1,6 @@
 """The second seed's names, installation and verification in the real Hermes: by hand, by command, by entry point."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -27,6 +28,12 @@ def _jackstay(host: Host, *words: str, code: int = 0) -> list[str]:
     )  # fmt: skip
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout.splitlines()
+
+
+def _found(host: Host, state: str) -> list[str]:
+    """What `jackstay doctor` says of hosts in this state; it exits with 1 here, since no model is configured."""
+    lines = map(json.loads, _jackstay(host, "doctor", "--json", code=1))
+    return [one["text"] for one in lines if (one["check"], one["state"]) == ("hosts", state)]
 
 
 def _first_refused_write(host: Host) -> None:
@@ -89,9 +96,12 @@ def test_the_command_shows_does_repeats_and_undoes(host: Host) -> None:
         "work-principles  enabled  pre_llm_call, pre_tool_call, post_tool_call",
         "context-anchor  enabled  pre_llm_call, post_tool_call",
         "a forbidden call was refused through Hermes's own hooks",
+        "Hermes started with --safe-mode loads no plugin: then nobody is asked",
+        "         see docs/hosts/hermes.md, what Hermes cannot enforce",
         "task_started     jackstay-probe",
     ]
     assert "# my own words" in host.config.read_text()
+    assert install_hermes.Places(host.jackstay, host.hermes).backup.read_bytes() == before
     assert sorted(p.name for p in (host.hermes / "skills/devops").iterdir()) == sorted(SKILLS)
     _first_refused_write(host)
 
@@ -239,18 +249,23 @@ def test_an_edited_configuration_loses_only_our_lines(tmp_path: Path) -> None:
     assert places.config.read_text() == "# mine\nmodel: x\nplugins:\n  enabled: []\nlater: 1  # added after\n"
 
 
-@pytest.mark.case("hermes", "the private copy deleted", "impossible: `jackstay host status hermes` says broken")
-@pytest.mark.case("hermes", "started with --safe-mode by a person", "impossible: no plugin is loaded then")
-def test_where_hermes_loads_no_plugin_its_calls_run_and_status_says_so(host: Host) -> None:
+@pytest.mark.case("hermes", "the private copy deleted", "impossible; `jackstay doctor` says so")
+@pytest.mark.case("hermes", "started with --safe-mode by a person", "impossible; `jackstay doctor` warns of it")
+def test_where_hermes_loads_no_plugin_its_calls_run_and_doctor_says_so(host: Host) -> None:
     host.install()
     target = host.workspace / "unguarded.txt"
     with host.driver(HERMES_SAFE_MODE="1") as hermes:
         hermes.call("s", "write_file", path=str(target), content="x")
     assert target.read_text() == "x"
     target.unlink()
+    assert _found(host, "warning") == ["Hermes started with --safe-mode loads no plugin: then nobody is asked"]
     shutil.rmtree(host.jackstay / "hermes")
     said = _jackstay(host, "host", "status", "hermes", code=1)
     assert "broken" in said[0]
+    assert [text.split("  ")[:2] for text in _found(host, "problem")] == [
+        [name, "broken (the link leads nowhere: Hermes runs without it; install again)"]
+        for name in install_hermes.PLUGINS
+    ]
     with host.driver() as hermes:
         hermes.call("s", "write_file", path=str(target), content="x")
     assert target.read_text() == "x"

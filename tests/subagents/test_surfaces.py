@@ -1,5 +1,6 @@
 """Subagents over real HTTP, and as the command line shows them: three processes, one run."""
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 
 from jackstay import HarnessEngine, MemoryStore
 from jackstay.core.events import HITLPendingEvent, SubagentEvent
+from jackstay.engine.texts import EXPIRED
 from jackstay.models.registry import open_model
 from tests.cli.command import Jackstay, Terminal, released, wait_until
 from tests.loopback import Loopback
@@ -67,7 +69,8 @@ def test_three_processes_one_run(builder: Jackstay) -> None:
         assert (shown["session_id"], shown["call_id"], shown["path"]) == ("s1", "c1", [child])
         approved = builder("approve", "s1", "c1")
         assert approved.out == f"approved {child}/c1 (bash)\ngo on with: jackstay resume s1\n"
-        assert builder("approve", "s1", "c1").code == 1
+        second = builder("approve", "s1", "c1")
+        assert (second.code, "decided already and the first decision stands" in second.err) == (1, True)
         assert builder.count() == 0
         last = builder("resume", "s1")
     assert (last.code, last.out, builder.count()) == (0, "All is done.\n", 1)
@@ -83,6 +86,8 @@ def test_a_subagents_session_is_shown_resumed_and_deleted_through_its_parent(bui
         builder(*RUN, "--model", f"m@{server.openai_url}", "go")
         listed = [row["session_id"] for row in builder("sessions", "list", "--json").objects]
         (child,) = set(listed) - {"s1"}
+        gone = builder("sessions", "delete", child, "--yes")
+        assert (gone.code, "subagent of 's1', whose run is not over: end it" in gone.err) == (1, True)
         refused = builder("resume", child, "--model", f"m@{server.openai_url}")
         assert (refused.code, "prompt or resume 's1' instead" in refused.err) == (1, True)
         forgotten = builder("sessions", "delete", child, "--yes")
@@ -102,6 +107,41 @@ def test_an_agent_is_asked_by_name_and_keeps_its_name_on_resume(builder: Jacksta
         builder("approve", "s1", "--all")
         assert builder("resume", "s1").out == "It is built.\n"
     assert builder.count() == 1
+
+
+def test_a_deadline_holds_below_and_a_late_or_second_answer_is_told_why(builder: Jackstay) -> None:
+    """The flag of the run counts for its subagent's call, in every process."""
+    with Loopback(answer) as server:
+        words = (*RUN, "--model", f"m@{server.openai_url}", "--approval-deadline", "0.01m")
+        assert builder(*words, "go").code == 3
+        (task,) = builder("pending", "s1", "--json").objects
+        assert (round(task["deadline"] - task["asked_at"], 3), task["on_deadline"]) == (0.6, "deny")
+        time.sleep(max(0.0, task["deadline"] - time.time()) + 0.05)
+        late = builder("approve", "s1", "c1")
+        assert (late.code, late.out) == (1, "")
+        assert f"the time to answer about call 'c1' of session '{task['path'][0]}' ended" in late.err
+        done = builder("resume", "s1", "--json")
+        after = builder("approve", "s1", f"{task['path'][0]}/c1")
+    assert (done.code, builder.count()) == (0, 0)
+    assert [end[1:] for end in results(below(done.events)) if end[0] == "c1"] == [(True, EXPIRED)]
+    assert (
+        after.code,
+        "waits no more and nothing was changed; what became of it: Not run: nobody" in after.err,
+    ) == (
+        1,
+        True,
+    )
+
+
+def test_cancelled_from_another_terminal_nothing_below_can_be_approved(builder: Jackstay) -> None:
+    with Loopback(answer) as server:
+        builder(*RUN, "--model", f"m@{server.openai_url}", "go")
+        assert builder("cancel", "s1").out == "the run of session s1 is cancelled\n"
+        assert builder("pending").out == "nothing waits\n"
+        late = builder("approve", "s1", "c1")
+        assert builder("resume", "s1").code == 130
+    assert (late.code, late.out, builder.count()) == (1, "", 0)
+    assert "waits no more and nothing was changed; what became of it:" in late.err
 
 
 def test_on_a_terminal_a_subagents_call_is_asked_about_inline(builder: Jackstay) -> None:

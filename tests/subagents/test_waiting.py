@@ -1,11 +1,13 @@
 """A subagent's call that needs a person: the whole run waits, durably, and goes on in any process."""
 
+import logging
+import sqlite3
 from typing import Any
 
 import pytest
 
 from jackstay import HITL, AgentDefinition, AgentSession, HITLDecision, HITLInterceptor, Waiting, cancel
-from jackstay.core.errors import AlreadyDecided, AmbiguousCall, CallClosed, UnknownCall
+from jackstay.core.errors import AlreadyDecided, AmbiguousCall, CallClosed, StoreError, UnknownCall
 from jackstay.core.state import RunState
 from tests.campaign.mission import KillingStore, die_at
 from tests.campaign.supervise import KILLED, ended, fork
@@ -234,3 +236,45 @@ def decide(place: Place) -> None:
     for waiting in HITL.get_pending_tasks(place.session()):
         said = HITLDecision.skip("it may have run") if waiting.indeterminate else HITLDecision.approve()
         HITL.submit(place.session(), waiting, said)
+
+
+# -- damage ------------------------------------------------------------------------------------------------
+
+
+def tamper(place: Place, child: RunState, statement: str) -> None:
+    with sqlite3.connect(place.folder / "s.db") as connection:
+        (key,) = connection.execute("SELECT key FROM sessions WHERE id = ?", (child.session_id,)).fetchone()
+        connection.execute(statement, {"key": key, "first": key << 32, "last": (key + 1) << 32})
+    connection.close()
+
+
+def test_a_torn_record_below_costs_no_approval_and_is_told(
+    place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    team = Team(place, reply(task()), "Thanks.", make=worker)
+    team.ask()
+    (child,) = team.children()
+    last = "SELECT max(id) FROM steps WHERE id > :first AND id < :last"
+    tamper(place, child, f"UPDATE steps SET data = substr(data, 1, length(data) / 2) WHERE id = ({last})")
+    HITL.approve_all(place.session())
+    with caplog.at_level(logging.WARNING, "jackstay"):
+        team.ask(None)
+    assert f"session {child.session_id}: " in caplog.text
+    assert "everything before is intact" in caplog.text
+    assert (place.state.outcome, place.counted) == ("answered", {"p": 1, "d": 1})
+    assert place.store().check() == []
+
+
+def test_a_record_below_that_cannot_be_read_stops_the_run_and_repaired_does_nothing_twice(place: Place) -> None:
+    team = Team(place, reply(task()), "Thanks.", make=worker)
+    team.ask()
+    (child,) = team.children()
+    tamper(place, child, "UPDATE sessions SET head = substr(head, 1, 9) WHERE key = :key")
+    with pytest.raises(StoreError, match=r"is damaged: run `jackstay doctor --repair`"):
+        team.ask(None)
+    assert "rebuilt from its events" in " ".join(place.store().check(repair=True))
+    events = team.ask(None)
+    ((_, failed, text),) = results(events)
+    assert failed
+    assert "may have been done in part" in text
+    assert (place.state.outcome, place.counted) == ("answered", {"p": 1})

@@ -57,3 +57,7 @@ def findings(home: Path) -> Iterator[Looked]:
         yield Looked("problem", "a forbidden call would have run: Hermes does not ask work-principles", again)
     else:
         yield Looked("ok", "a forbidden call was refused through Hermes's own hooks")
+    yield Looked(
+        "warning", "Hermes started with --safe-mode loads no plugin: then nobody is asked",
+        "see docs/hosts/hermes.md, what Hermes cannot enforce",
+    )  # fmt: skip

@@ -184,10 +184,12 @@ def delete_session(session: str, yes: bool, home: str | None, as_json: bool) -> 
     Example:
       jackstay sessions delete s-4f1c --yes
 
-    Exits 0 when it is gone, 1 when it is not there, is being run, is a subagent's, or you said no.
+    Exits 0 when it is gone, 1 when it is not there, is being run, belongs to a run that is not over, or you
+    said no.
     """
     store = open_store(home)
-    _refuse_what_is_needed(store, session)
+    _refuse_while_it_runs(store, session)
+    _refuse_while_its_parent_goes_on(store, session)
     if not yes:
         if not sys.stdin.isatty():
             raise click.UsageError(f"deleting cannot be undone: say --yes to delete session {session}")
@@ -219,7 +221,7 @@ def _below(store: SessionStore, session: str) -> list[str]:
     return found[1:]
 
 
-def _refuse_what_is_needed(store: SessionStore, session: str) -> None:
+def _refuse_while_it_runs(store: SessionStore, session: str) -> None:
     """Somebody runs it, or it is a piece of another session, which would begin it a second time."""
     from jackstay.store.leases import live
 
@@ -229,9 +231,16 @@ def _refuse_what_is_needed(store: SessionStore, session: str) -> None:
     lease = live(stored.lease, now)
     if lease is not None:
         raise SessionBusy(session, lease.owner, lease.until - now)
-    above = stored.state.parent
-    if above is not None and store.head(above.session_id) is not None:
-        raise JackstayError(
-            f"session {session!r} is that of a subagent of {above.session_id!r}: delete {above.session_id!r} "
-            "instead, which forgets it too"
-        )
+
+
+def _refuse_while_its_parent_goes_on(store: SessionStore, session: str) -> None:
+    """A run whose subagent's session is gone would have the same work done again."""
+    stored = store.head(session)
+    parent = stored.state.parent if stored is not None else None
+    above = store.head(parent.session_id) if parent is not None else None
+    if parent is None or above is None or above.state.run_id != parent.run_id or not above.state.is_open:
+        return
+    raise JackstayError(
+        f"session {session!r} is that of a subagent of {parent.session_id!r}, whose run is not over: end it "
+        f"first with `jackstay cancel {parent.session_id}`, or delete {parent.session_id!r} with all below it"
+    )

@@ -51,6 +51,7 @@ class Resumed(msgspec.Struct, frozen=True, gc=False, tag="resumed"):
     """Go on with the run that is there. `facts` are of the batch's calls, by position, gathered just now.
 
     `below` are the calls of subagents that nobody has decided yet, by the id of the call they work for.
+    `ended` is what subagents have done, where a command cancels the run.
     """
 
     at: float
@@ -59,6 +60,7 @@ class Resumed(msgspec.Struct, frozen=True, gc=False, tag="resumed"):
     calls: tuple[ToolCall, ...] = ()
     facts: tuple[CallFacts, ...] = ()
     below: dict[str, tuple[HITLTask, ...]] = {}
+    ended: tuple[Below, ...] = ()
 
 
 class Replied(msgspec.Struct, frozen=True, gc=False, tag="replied"):

@@ -41,7 +41,7 @@ def resume(draft: Draft, resumed: Resumed, bounds: RunBounds) -> Step:
         return _after_the_end(draft, resumed, bounds)
     order = stopping.ordered(resumed.commands, state.run_id)
     if order is not None:
-        stopping.cancel(draft, Cancelled(draft.at, order.by), bounds)
+        stopping.cancel(draft, Cancelled(draft.at, order.by, below=resumed.ended), bounds)
         return draft.step()
     said = _obey(draft, resumed, bounds)
     if state.batch is None:

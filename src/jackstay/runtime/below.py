@@ -42,6 +42,17 @@ def children_of(store: SessionStore, state: RunState, call: ToolCall) -> Iterato
             yield found.state
 
 
+def family(store: SessionStore, state: RunState) -> Iterator[RunState]:
+    """The stored states, with messages, of all subagents of a session's run, through or not, however deep."""
+    for message in state.transcript:
+        for call in message.calls:
+            for one in children_of(store, state, call):
+                stored = store.load(one.session_id)
+                if stored is not None:
+                    yield stored.state
+                    yield from family(store, stored.state)
+
+
 def sum_of(states: Iterable[RunState]) -> Below:
     """How far these subagents have come, as their parent takes it in."""
     found = list(states)

@@ -9,7 +9,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from jackstay.core.errors import AlreadyDecided, Conflict, SessionBusy, StoreError, UnknownSession
-from jackstay.core.inputs import Cancelled
+from jackstay.core.inputs import Below, Cancelled
 from jackstay.core.state import RunState
 from jackstay.engine.machine import step
 from jackstay.engine.ports import Posted, Record, Stored
@@ -109,15 +109,16 @@ def cancel(session: AgentSession, *, by: str | None = None) -> CancelAnswer:
             _end(session, stored, author)
         except (Conflict, SessionBusy):
             continue  # somebody took it up, or ended it, in between
-        end_below(session, stored.state, author)
         return "cancelled"
 
 
-def end_below(session: AgentSession, state: RunState, by: str) -> None:
-    """End whatever subagents of a run are not through."""
+def end_below(session: AgentSession, state: RunState, by: str) -> tuple[Below, ...]:
+    """End whatever subagents of a run are not through; what all of them have done by then."""
     for child in children(session.store, state):
         if child.is_open:
             cancel(AgentSession(child.session_id, session.store, now=session.now), by=by)
+    done = replace(sum_of(children(session.store, state)), waiting=())
+    return (done,) if done.policies else ()
 
 
 def _order(session: AgentSession, stored: Stored, by: str) -> CancelAnswer:
@@ -129,8 +130,10 @@ def _order(session: AgentSession, stored: Stored, by: str) -> CancelAnswer:
 
 
 def _end(session: AgentSession, stored: Stored, by: str) -> None:
-    done = replace(sum_of(children(session.store, stored.state)), waiting=())
-    made = step(stored.state, Cancelled(session.now(), by, below=(done,) if done.policies else ()))
+    state = stored.state
+    if any(child.is_open for child in children(session.store, state)):
+        _order(session, stored, by)  # should we die in between, whoever resumes ends the rest
+    made = step(state, Cancelled(session.now(), by, below=end_below(session, state, by)))
     drained = [item.number for item in session.store.inbox(session.session_id)]
     record = Record(made.state, made.appended, made.amended, made.events, made.artifacts, drained)
     session.store.commit(session.session_id, stored.version, record)

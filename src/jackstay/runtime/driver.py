@@ -34,12 +34,14 @@ from jackstay.policy.gates import CLOSURE_CHECK
 from jackstay.policy.secrets import redact
 from jackstay.runtime.agent import Agent
 from jackstay.runtime.asking import once, summaries
+from jackstay.runtime.below import children
 from jackstay.runtime.calls import Above, InterceptorFailed, Running, ask_hook, run_call
-from jackstay.runtime.control import Control, Watch
+from jackstay.runtime.control import Control, Watch, end_below
 from jackstay.runtime.guard import BASELINE_KEY
 from jackstay.runtime.lease import Holder
 from jackstay.runtime.limits import TimeLimit
 from jackstay.runtime.retry import with_retries
+from jackstay.runtime.session import AgentSession
 from jackstay.runtime.teller import Teller
 from jackstay.ward.audit import AuditFailed
 
@@ -118,8 +120,7 @@ class Driver:
                 if order is None:
                     effects = await self._perform(effects)
                 else:  # before anything of it has begun
-                    unbegun = tuple(e.call.call_id for e in effects if isinstance(e, RunTool))
-                    effects = await self._feed(Cancelled(self._host.now(), order, unbegun=unbegun))
+                    effects = await self._feed(self._stopped(order, effects))
         except asyncio.CancelledError:
             partial = {call_id: running.last_words() for call_id, running in self._running.items()}
             by, final = self._control.said()
@@ -137,6 +138,15 @@ class Driver:
             self._holder.release()
             self._limit.close()
         return self.state
+
+    def _stopped(self, by: str, effects: tuple[Effect, ...]) -> Cancelled:
+        """The end of the run before anything of these effects, except what subagents have done already."""
+        store, state = self._holder.store, self.state
+        begun = {one.parent.call_id for one in children(store, state) if one.parent is not None}
+        calls = (effect.call.call_id for effect in effects if isinstance(effect, RunTool))
+        below = end_below(AgentSession(state.session_id, store, now=self._host.now), state, by)
+        unbegun = tuple(call_id for call_id in calls if call_id not in begun)
+        return Cancelled(self._host.now(), by, unbegun=unbegun, below=below)
 
     def as_above(self) -> Above:
         """What the run of a subagent needs of this one."""

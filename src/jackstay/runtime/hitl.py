@@ -1,5 +1,6 @@
 """What waits for a person in a session, and how the person answers: the seed's HITL functions (§4.4)."""
 
+import contextlib
 from collections.abc import Mapping
 
 from msgspec.structs import replace
@@ -19,6 +20,7 @@ from jackstay.core.errors import (
 from jackstay.core.messages import JsonObject, ToolResult
 from jackstay.engine import texts
 from jackstay.engine.ports import Posted
+from jackstay.runtime.below import family
 from jackstay.runtime.commands import person
 from jackstay.runtime.session import AgentSession
 
@@ -90,19 +92,18 @@ class HITL:
         """Answer several waiting calls by call_id, or by key (`SESSION/CALL_ID`) where subagents share one.
 
         All or none: nothing is stored when one answer is refused. Where the calls wait in several sessions, of
-        subagents, that somebody else answers at the same moment holds back only what waits in the same one.
-        Raises what `submit` raises.
+        subagents, they are stored session by session: when somebody else answers at that very moment, what the
+        error counts as not stored is not, and the rest is. Raises what `submit` raises.
         """
         author, left = by or person(), dict(decisions)
-        while left:
-            try:
-                for place, version, items in _signed(session, left, author):
-                    place.store.post(place.session_id, *items.values(), expected=version)
-                    left = {key: decision for key, decision in left.items() if key not in items}
-            except AlreadyDecided as problem:
-                raise AlreadyDecided(session.session_id, problem.call_id, others=len(left) - 1) from None
-            except Conflict:
-                continue  # the session moved on in between: look again at what waits
+        try:
+            while left:
+                with contextlib.suppress(Conflict):  # a session moved on in between: look again at what waits
+                    for place, version, items in _signed(session, left, author):
+                        place.store.post(place.session_id, *items.values(), expected=version)
+                        left = {key: decision for key, decision in left.items() if key not in items}
+        except AlreadyDecided as problem:
+            raise AlreadyDecided(problem.session_id, problem.call_id, others=len(left) - 1) from None
 
     @staticmethod
     def approve(
@@ -142,14 +143,31 @@ class HITL:
 
 
 def _place(session: AgentSession, key: str) -> tuple[AgentSession, str]:
-    """The session a call waits in, this one or a subagent's, and its id there. Raises AmbiguousCall."""
+    """The session a call waits in, or waited in, this one or a subagent's, and its id there.
+
+    Raises AmbiguousCall.
+    """
     tasks = session.waiting_tasks()
     found = [task for task in tasks if key in (task.key, task.call_id)]
     if len(found) > 1:
         raise AmbiguousCall(key, tuple(task.key for task in found))
-    if not found or not found[0].path:
-        return session, key
-    return AgentSession(found[0].path[-1], session.store, now=session.now), found[0].call_id
+    if found:
+        name, call_id = (session.session_id, *found[0].path)[-1], found[0].call_id
+    else:
+        name, call_id = _once_waited(session, key)
+    if name == session.session_id:
+        return session, call_id
+    return AgentSession(name, session.store, now=session.now), call_id
+
+
+def _once_waited(session: AgentSession, key: str) -> tuple[str, str]:
+    """The session and the id of a call that this key meant before; the key itself where there was none."""
+    state, (name, _, call_id) = session.state, key.rpartition("/")
+    if state.transcript.call(key) is None:
+        for below in family(session.store, state):
+            if name in ("", below.session_id) and below.transcript.call(call_id) is not None:
+                return below.session_id, call_id
+    return session.session_id, key
 
 
 def _signed(
@@ -191,12 +209,13 @@ def _check(
 
 
 def why_not(session: AgentSession, call_id: str, waiting: tuple[str, ...]) -> JackstayError:
-    """Why no decision can be taken about a call that is none of those that wait."""
-    name = session.session_id
-    if call_id in session.decisions():
-        return AlreadyDecided(name, call_id)
-    became = _became(session, call_id)
-    return CallClosed(name, call_id, became) if became else UnknownCall(name, call_id, waiting)
+    """Why no decision can be taken about a call, named by its id or key, that is none of those that wait."""
+    place, own_id = _place(session, call_id)
+    name = place.session_id
+    if own_id in place.decisions():
+        return AlreadyDecided(name, own_id)
+    became = _became(place, own_id)
+    return CallClosed(name, own_id, became) if became else UnknownCall(name, call_id, waiting)
 
 
 def _became(session: AgentSession, call_id: str) -> str:

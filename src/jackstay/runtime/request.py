@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import msgspec
-from msgspec.structs import replace
 
 from jackstay.core.approvals import HITLDecision, HITLTask
 from jackstay.core.errors import EmptyPrompt, ErrorInfo, SubagentSession, UnknownSession
@@ -16,8 +15,9 @@ from jackstay.core.state import RunState
 from jackstay.engine import texts
 from jackstay.engine.ports import Posted
 from jackstay.engine.resuming import calls_to_judge
+from jackstay.engine.stopping import ordered
 from jackstay.runtime.agent import Agent
-from jackstay.runtime.below import children, sum_of, undecided
+from jackstay.runtime.below import undecided
 from jackstay.runtime.calls import clean
 from jackstay.runtime.control import Control, end_below
 from jackstay.runtime.driver import Driver
@@ -101,25 +101,24 @@ class PromptRequest:
             raise SubagentSession(session_id, state.parent.session_id)
         for loss in stored.dropped if stored is not None else ():
             engine.warn(f"session {session_id}: {loss}")
-        happened, drained = await self._input(session, state)
-        if self._parts is not None and stored is not None and stored.lease is None:
-            end_below(session, state, texts.MOVED_ON_BY)
+        busy = stored is not None and stored.lease is not None  # the first commit will say so
+        happened, drained = await self._input(session, state, busy=busy)
         driver = Driver(engine, Holder(store, session_id), publish=publish, control=control)
         version = stored.version if stored is not None else 0
         agent = self._agent if self._parts is not None else state.agent
         return await driver.drive(state, version, happened, agent=agent, drained=drained)
 
-    async def _input(self, session: AgentSession, state: RunState) -> tuple[Input, tuple[int, ...]]:
+    async def _input(
+        self, session: AgentSession, state: RunState, *, busy: bool
+    ) -> tuple[Input, tuple[int, ...]]:
         engine = self._engine
         if self._parts is None:
             return await taken_up(session, state, engine.agent(state.agent), now=engine.now())
         posted = session.store.inbox(session.session_id) if not state.is_new else ()
         commands = tuple(_command(item) for item in posted if item.command is not None)
-        done = replace(sum_of(children(session.store, state)), waiting=())
-        begin = Begin(
-            engine.now(), new_run_id(), self._parts, self._agent, engine.recipe(), commands,
-            (done,) if done.policies else (),
-        )  # fmt: skip
+        recipe = engine.recipe()
+        below = () if busy else end_below(session, state, texts.MOVED_ON_BY)
+        begin = Begin(engine.now(), new_run_id(), self._parts, self._agent, recipe, commands, below)
         return begin, tuple(item.number for item in posted)
 
 
@@ -136,7 +135,9 @@ async def taken_up(
     calls = calls_to_judge(state, decisions)
     look = store.artifact(session.session_id, BASELINE_KEY) if agent.guard is not None else None
     facts = tuple([await agent.facts(state, call, look=look) for call in calls])
-    resumed = Resumed(now, decisions, commands, calls, facts, undecided(store, state, now))
+    order = ordered(commands, state.run_id) if state.is_open else None
+    ended = end_below(session, state, order.by) if order is not None else ()
+    resumed = Resumed(now, decisions, commands, calls, facts, undecided(store, state, now), ended)
     return resumed, tuple(item.number for item in posted)
 
 

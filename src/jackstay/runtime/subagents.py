@@ -191,7 +191,12 @@ class _Work:
         definition = agents_of(self._engine).find(job.agent_name)
         stored = self._above.store.load(name)
         if stored is not None and stored.state.parent != self._parent:
-            raise NotBelow(f"the session {name!r} is there already and belongs to another run")
+            raise NotBelow(
+                f"the session {name!r} of this work is there and no longer known to belong to it: the work may "
+                "have been done in part; look at what it would have changed before you hand it on again"
+            )
+        for loss in stored.dropped if stored is not None else ():
+            self._engine.warn(f"session {name}: {loss}")
         state = stored.state if stored is not None else self._fresh(name)
         self._running.states[index] = lambda: state
         if stored is not None and self._rests(session, state):
