@@ -11,8 +11,8 @@ from jackstay import HITL, AgentDefinition, AgentSession, StopLoopInterceptor, c
 from jackstay.core.events import LoopDetectedEvent, PhaseChangedEvent, ToolCallEndEvent, ToolCallStartEvent
 from jackstay.core.phase import Phase
 from jackstay.policy.secrets import plain
-from jackstay.ward.audit import AuditFailed
 from jackstay.testing import call, says
+from jackstay.ward.audit import AuditFailed
 from tests.elsewhere import Place, asks, order
 from tests.make import unanswered
 from tests.scenarios.workplace import TOOLS, Workplace
