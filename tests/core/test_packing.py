@@ -24,16 +24,15 @@ from jackstay.core.messages import (
     observation,
     user,
 )
-from jackstay.core.packing import (
+from jackstay.core.packing import pack_message, pack_step
+from jackstay.core.transcript import Transcript
+from jackstay.core.unpacking import (
     EventReader,
     count_events,
     message_rows,
-    pack_message,
-    pack_step,
     step_messages,
     unpack_message,
 )
-from jackstay.core.transcript import Transcript
 from jackstay.core.wire import decode_json, encode
 from tests.core.test_wire import events, json_values, made, objects, of, words
 

@@ -260,8 +260,16 @@ def marks_are_met(run: Played) -> None:
     after = sum(line.tokens for line in run.done.lines) + run.around.overhead
     fixed = pins + run.around.overhead
     notes = sum(message_tokens(one) for one in run.done.messages if one.note not in (None, "summary"))
+    last = [message for message in run.done.messages if not message.pinned][
+        -3 - run.params.min_reserved_messages :
+    ]
+    pictures = sum(
+        message_tokens(Message("user", (part,))) for message in last for part in message.parts
+        if isinstance(part, Image)
+    )  # fmt: skip
     frame = 150  # of a summary
-    assert after <= max(room.target, fixed + room.threshold // 5) + stiff + pending + notes + frame
+    room_for_all = max(room.target, fixed + room.threshold // 5)
+    assert after <= room_for_all + stiff + pictures + pending + notes + frame
     batch = next((len(unit.lines) for unit in run.units[::-1] if unit.batch and not unit.open), 0)
     tail = sum(len(unit.lines) for unit in run.units[last_batch(run.units) :] if not unit.pinned)
     must = max(run.params.min_reserved_messages + 4, 3 + 4, tail, batch)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from jackstay.engine.ports import WORKSPACE_MARK
 from jackstay.ward import baseline
 from jackstay.ward.baseline import Look, Place, checked, compare, git_status, look, task_files
 
@@ -102,11 +103,17 @@ def test_a_listening_port_is_seen_and_has_to_be_accounted_for(place: Place) -> N
 def test_a_background_process_with_the_task_s_mark_is_residue(place: Place) -> None:
     before = look(place)
     name, _, value = place.mark.partition("=")
-    marks = {"own": value, "subagent": f"{value}.0123456789.abcdef0123", "other": f"{value}.x", "": None}
+    marks: dict[str, dict[str, str]] = {
+        "own": {name: value, WORKSPACE_MARK: place.workspace},
+        "unsaid": {name: value},
+        "subagent": {name: f"{value}.0123456789.abcdef0123", WORKSPACE_MARK: place.workspace},
+        "other": {name: f"{value}.x", WORKSPACE_MARK: place.workspace},
+        "elsewhere": {name: value, WORKSPACE_MARK: place.home},
+        "": {},
+    }
     started = {
         whose: subprocess.Popen(
-            [sys.executable, "-c", "input()"], stdin=subprocess.PIPE,
-            env={**os.environ, **({name: mark} if mark is not None else {})},
+            [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, env={**os.environ, **mark}
         )
         for whose, mark in marks.items()
     }  # fmt: skip
@@ -118,7 +125,7 @@ def test_a_background_process_with_the_task_s_mark_is_residue(place: Place) -> N
         for process in started.values():
             process.communicate(b"\n")
     assert not told.ok
-    ours = {f"pid:{started[whose].pid}" for whose in ("own", "subagent")}
+    ours = {f"pid:{started[whose].pid}" for whose in ("own", "unsaid", "subagent")}
     assert {one.subject for one in told.findings if one.residue} == ours
 
 

@@ -100,6 +100,7 @@ class Tool(Protocol):
 
 
 SESSION_MARK = "JACKSTAY_SESSION"  # in the environment of commands: the session that started them
+WORKSPACE_MARK = "JACKSTAY_WORKSPACE"  # and where it works: sessions of another home may have the same name
 
 
 class Launch(msgspec.Struct, frozen=True, gc=False):

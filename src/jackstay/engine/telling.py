@@ -37,18 +37,16 @@ from jackstay.policy.masking import redact_once, redact_value
 
 def told(made: Step) -> Step:
     """The step as it may be stored and told; the very same one where there is nothing to take out."""
-    events: list[Event] = []
-    changed = False
+    state, events, changed = made.state, [], False
     for event in made.events:
         tell = _TELL.get(type(event))
-        events.append(event if tell is None else tell(event))
-        changed = changed or events[-1] is not event
-    state = made.state
-    for event in events:
-        if isinstance(event, HITLPendingEvent):
+        shown = event if tell is None else tell(event)
+        events.append(shown)
+        changed = changed or shown is not event
+        if tell is _pending:
             state = _with_cards(state)
-        elif isinstance(event, RunEndEvent) and event.seq is not None:
-            state = _ended(state, event)
+        elif isinstance(shown, RunEndEvent) and shown.seq is not None:
+            state = _ended(state, shown)
     if state is made.state and not changed:
         return made
     return replace(made, state=state, events=tuple(events))

@@ -7,6 +7,8 @@ from typing import Any
 from jackstay.policy.secrets import redact, secrets_in
 
 MAX_DEPTH = 20
+SHORT_KEY = 8  # characters of a key that can hold no secret itself
+_BARE = frozenset({int, float, bool, type(None)})
 
 redact_once = lru_cache(maxsize=32)(redact)  # a call is told three times, a result passes twice
 _MARK = re.compile(r"\[redacted:([a-z0-9-]+)\]")
@@ -22,15 +24,23 @@ def redact_value(value: Any, depth: int = 0) -> Any:
     if depth > MAX_DEPTH:
         return "[too deep]"
     if isinstance(value, dict):
-        told = {_key(key): _beside(key, item, depth) for key, item in value.items()}
-        same = all(key in told and told[key] is item for key, item in value.items())
-        return value if same else told
+        if all([_stays(key, item, depth) for key, item in value.items()]):
+            return value
+        return {_key(key): _beside(key, item, depth) for key, item in value.items()}
     items = [redact_value(item, depth + 1) for item in value]
     return value if all(was is now for was, now in zip(value, items, strict=True)) else items
 
 
+def _stays(key: Any, item: Any, depth: int) -> bool:
+    """Is there nothing to take out of this entry?"""
+    if type(item) in _BARE and type(key) is str and len(key) <= SHORT_KEY:
+        return True
+    told = _beside(key, item, depth)
+    return _key(key) == key and (told is item or (isinstance(item, str) and told == item))
+
+
 def _key(key: Any) -> str:
-    return redact_once(key) if isinstance(key, str) and len(key) > 8 else str(key)
+    return redact_once(key) if isinstance(key, str) and len(key) > SHORT_KEY else str(key)
 
 
 def _beside(key: Any, item: Any, depth: int) -> Any:

@@ -89,17 +89,19 @@ class Running:
         self._publish = publish
         self._said: deque[str] = deque()
         self._size = 0
-        self._sieve = Sieve()
+        self._sieve: Sieve | None = None  # made when the tool says something
 
     def tell(self, text: str) -> None:
         """Show output as it comes."""
         if self.redacts:
+            self._sieve = self._sieve or Sieve()
             text = self._sieve.feed(text)
         self._show(text)
 
     def finish(self) -> None:
         """Show what was held back because it might have been the beginning of a secret."""
-        self._show(self._sieve.rest())
+        if self._sieve is not None:
+            self._show(self._sieve.rest())
 
     def _show(self, text: str) -> None:
         if not text:

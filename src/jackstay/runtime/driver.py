@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar, assert_never
 from msgspec.structs import replace
 
 from jackstay.core.effects import CallModel, Effect, GrantAlways, Judge, RunTool, Summarise, SummaryJob
-from jackstay.core.errors import ErrorInfo, JackstayError, ModelError
+from jackstay.core.errors import ErrorInfo, ModelError
 from jackstay.core.events import (
     ActionEndEvent,
     Event,
@@ -21,20 +21,19 @@ from jackstay.core.events import (
 )
 from jackstay.core.facts import CallFacts
 from jackstay.core.inputs import CallFailed, Cancelled, Input, Judged, Observed, Replied, Retried, Summarised
-from jackstay.core.messages import NO_USAGE, Message, ToolCall, Usage, note, user
+from jackstay.core.messages import NO_USAGE, Message, ToolCall, Usage, note
 from jackstay.core.phase import Phase
 from jackstay.core.state import RunState
-from jackstay.core.transcript import Transcript
 from jackstay.engine import texts
-from jackstay.engine.context import shorter
 from jackstay.engine.draft import Step
 from jackstay.engine.interceptors import Hook, ReActTrace
 from jackstay.engine.machine import step
-from jackstay.engine.ports import Artifact, Model, ModelRequest, Record, Reply, Tell
+from jackstay.engine.ports import Artifact, ModelRequest, Record, Reply
 from jackstay.engine.stopping import CANCEL
 from jackstay.policy.gates import CLOSURE_CHECK
 from jackstay.policy.secrets import redact
 from jackstay.runtime.agent import Agent
+from jackstay.runtime.asking import once, summaries
 from jackstay.runtime.calls import Above, InterceptorFailed, Running, ask_hook, run_call
 from jackstay.runtime.control import Control, Watch
 from jackstay.runtime.guard import BASELINE_KEY
@@ -46,8 +45,6 @@ from jackstay.ward.audit import AuditFailed
 
 Publish = Callable[[Event], None]
 FAIR_S = 0.005
-SUMMARY_S = 120.0  # the longest that one summary may take: the run waits for it
-SHORTENINGS = 3
 log = logging.getLogger("jackstay")
 T = TypeVar("T")
 
@@ -282,7 +279,7 @@ class Driver:
 
         async def attempt() -> Reply:
             try:
-                return await self._once(agent.model, request, tell, limit_s)
+                return await once(agent.model, request, tell, limit=self._limit, limit_s=limit_s)
             finally:
                 tell.finish()
 
@@ -304,24 +301,11 @@ class Driver:
             request = request if answer is None else answer
         return request
 
-    async def _once(self, model: Model, request: ModelRequest, tell: Tell, limit_s: float) -> Reply:
-        """One attempt. Raises ModelError for whatever an adapter may do."""
-        try:
-            with self._limit.of(limit_s):
-                return await model.reply(request, tell)
-        except TimeoutError:
-            text = f"the model gave no complete answer within {limit_s:g} s"
-            raise ModelError(ErrorInfo("timeout", text)) from None
-        except JackstayError:
-            raise
-        except Exception as problem:
-            text = f"the model adapter failed with {type(problem).__name__}: {problem}"
-            raise ModelError(ErrorInfo("internal", text)) from problem
-
     async def _summarise(self, jobs: tuple[SummaryJob, ...]) -> Input:
         """The answers to the questions; one that fails for good is left unanswered."""
         agent, began = self._agent(), time.monotonic()
-        replies = [await self._summary(agent, job, at) for at, job in enumerate(jobs)]
+        limit_s = self._host.model_timeout_s
+        replies = await summaries(agent, self.state, jobs, limit=self._limit, limit_s=limit_s)
         answers = tuple(
             reply.message if reply is not None and reply.stop != "refused" else None for reply in replies
         )
@@ -329,25 +313,6 @@ class Driver:
         told = self._holder.store.events(self.state.session_id, self.state.compacted_at)
         events = tuple(event for event in told if isinstance(event, _REMEMBERED))
         return Summarised(self._host.now(), answers, usage, events, time.monotonic() - began, jobs)
-
-    async def _summary(self, agent: Agent, job: SummaryJob, at: int) -> Reply | None:
-        """Ask the question, without tools; where it is too long itself, in fewer words."""
-        bounds, limit_s = agent.bounds, min(SUMMARY_S, self._host.model_timeout_s)
-        attempts = bounds.compression.max_retries if bounds.compression is not None else 1
-        for times in range(1, SHORTENINGS + 2):
-            asked = ModelRequest(job.system, Transcript((user(job.text),)), max_output_tokens=job.max_tokens)
-            ask = functools.partial(self._once, agent.summariser, asked, _unheard, limit_s)
-            try:
-                return await with_retries(ask, attempts=attempts, before_retry=_at_once)
-            except ModelError as failure:
-                log.warning("session=%s summary=failed error=%s", self.state.session_id, redact(str(failure)))
-                jobs = (
-                    shorter(self.state, bounds, failure.info, times) if failure.info.kind == "overflow" else ()
-                )
-                if at >= len(jobs):
-                    return None
-                job = jobs[at]
-        return None
 
     async def _before_judging(self, agent: Agent, message: Message) -> tuple[Message, tuple[ToolCall, ...]]:
         """The message with its calls as interceptors want them to be judged, and these calls."""
@@ -427,16 +392,8 @@ class Driver:
 _REMEMBERED = (HITLDecidedEvent, PhaseChangedEvent)  # what a summary should know besides the messages
 
 
-def _unheard(text: str, thinking: bool) -> None:
-    """A summary does not stream."""
-
-
 def _unheard_of(event: Event) -> None:
     """Nobody listens."""
-
-
-async def _at_once(error: ErrorInfo, attempt: int) -> None:
-    """Nothing to tell between the attempts at a summary."""
 
 
 def _begins_task(made: Step) -> bool:

@@ -95,14 +95,14 @@ class HITL:
         """
         author, left = by or person(), dict(decisions)
         while left:
-            for place, version, items in _signed(session, left, author):
-                try:
+            try:
+                for place, version, items in _signed(session, left, author):
                     place.store.post(place.session_id, *items.values(), expected=version)
-                except AlreadyDecided as problem:
-                    raise AlreadyDecided(session.session_id, problem.call_id, others=len(items) - 1) from None
-                except Conflict:
-                    break  # the session moved on in between: look again at what waits
-                left = {key: decision for key, decision in left.items() if key not in items}
+                    left = {key: decision for key, decision in left.items() if key not in items}
+            except AlreadyDecided as problem:
+                raise AlreadyDecided(session.session_id, problem.call_id, others=len(left) - 1) from None
+            except Conflict:
+                continue  # the session moved on in between: look again at what waits
 
     @staticmethod
     def approve(

@@ -15,12 +15,14 @@ class Teller:
     ) -> None:
         self._run_id, self._session_id = state.run_id, state.session_id
         self._publish, self._now = publish, now
-        self._sieves = {False: Sieve(), True: Sieve()} if redacts else {}
+        self._redacts = redacts
+        self._sieves: dict[bool, Sieve] = {}  # made when the first piece comes
         self._answers = False
 
     def __call__(self, text: str, thinking: bool) -> None:
         """A piece as it comes."""
-        if self._sieves:
+        if self._redacts:
+            self._sieves = self._sieves or {False: Sieve(), True: Sieve()}
             if not thinking and not self._answers:  # thinking comes first: its last word belongs before
                 self._answers = True
                 self._show(self._sieves[True].rest(), True)

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jackstay.core.errors import JackstayError, StoreError
-from jackstay.core.packing import EventReader
 from jackstay.core.state import PolicyState, RunState
 from jackstay.core.transcript import Transcript
+from jackstay.core.unpacking import EventReader
 from jackstay.engine.ports import Record
 from jackstay.policy.sessions import lost
 from jackstay.store import leases, steps, tables

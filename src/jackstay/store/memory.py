@@ -9,7 +9,7 @@ import msgspec
 from jackstay.core import ids
 from jackstay.core.errors import AlreadyDecided, Conflict, UnknownSession
 from jackstay.core.events import Event
-from jackstay.core.packing import EventReader, step_messages
+from jackstay.core.unpacking import EventReader, step_messages
 from jackstay.core.wire import convert, decode_head, decode_json, encode
 from jackstay.engine.ports import Lease, PendingSession, Posted, Record, SessionInfo, Stored
 from jackstay.store import leases, steps

@@ -10,8 +10,8 @@ import msgspec
 from jackstay.core import ids
 from jackstay.core.errors import AlreadyDecided, Conflict, UnknownSession
 from jackstay.core.events import Event
-from jackstay.core.packing import EventReader, StepMessages, step_messages
 from jackstay.core.state import RunState
+from jackstay.core.unpacking import EventReader, StepMessages, step_messages
 from jackstay.core.wire import encode
 from jackstay.engine.ports import Lease, PendingSession, Posted, Record, SessionInfo, Stored
 from jackstay.store import leases, steps, tables

@@ -13,8 +13,9 @@ import msgspec
 from jackstay.core.approvals import HITLTask
 from jackstay.core.errors import StoreError
 from jackstay.core.messages import Message, ToolResult, observation
-from jackstay.core.packing import count_events, message_rows, pack_step, step_messages
+from jackstay.core.packing import pack_step
 from jackstay.core.state import Batch, RunState
+from jackstay.core.unpacking import count_events, message_rows, step_messages
 from jackstay.core.wire import decode_head
 from jackstay.engine.ports import PendingSession, Record
 from jackstay.policy.secrets import redact

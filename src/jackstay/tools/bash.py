@@ -14,7 +14,7 @@ from anyio import Event
 from msgspec import Meta
 
 from jackstay.core.errors import ToolFailed
-from jackstay.engine.ports import SESSION_MARK, Launch, Launcher, ToolContext, ToolOutput
+from jackstay.engine.ports import SESSION_MARK, WORKSPACE_MARK, Launch, Launcher, ToolContext, ToolOutput
 from jackstay.tools.paths import locate, open_directory
 from jackstay.tools.processes import Capture, Process
 from jackstay.tools.schema import FunctionTool, tool
@@ -68,7 +68,8 @@ def bash_tool(
         Nobody can answer its questions: standard input is empty. Background processes (`cmd > log 2>&1 &`) go
         on after the call; send their output to a file. Each call starts anew: `cd` and variables do not last.
         """
-        given = {**environment(os.environ, scrub), SESSION_MARK: context.session_id}
+        marks = {SESSION_MARK: context.session_id, WORKSPACE_MARK: context.workspace}
+        given = {**environment(os.environ, scrub), **marks}
         launch = prepare(command, context.workspace, workdir, given)
         return await _run(launcher(launch) if launcher else launch, timeout, longest_s, context)
 

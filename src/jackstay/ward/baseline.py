@@ -14,6 +14,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from jackstay.core.phase import Finding
+from jackstay.engine.ports import WORKSPACE_MARK
 from jackstay.policy.checklist import BASELINE, Checked
 
 COMMAND_TIMEOUT_S = 5.0
@@ -236,7 +237,7 @@ def _ssh(place: Place) -> dict[str, str]:
     for pid, words, directory in _processes():
         if words[0].rsplit("/", 1)[-1].rstrip(":") in ("ssh", "autossh"):
             blank = _is_blank(directory) and not _is_of_another_home(words, place)
-            whose = "" if _is_ours(directory, place.mark) or blank else f", {ELSEWHERE}"
+            whose = "" if _is_ours(directory, place) or blank else f", {ELSEWHERE}"
             found[f"pid:{pid}"] = f"an SSH connection is open (pid {pid}: {' '.join(words)[:100]}{whose})"
     for socket in _control_sockets(place):
         found[str(socket)] = f"an SSH control socket is left: {socket}"
@@ -281,7 +282,7 @@ def _background(place: Place) -> dict[str, str]:
         return {}
     found: dict[str, str] = {}
     for pid, words, directory in _processes():
-        if pid != os.getpid() and _is_ours(directory, place.mark):
+        if pid != os.getpid() and _is_ours(directory, place):
             found[f"pid:{pid}"] = f"a process is still running (pid {pid}: {' '.join(words)[:100]})"
     return found
 
@@ -289,18 +290,22 @@ def _background(place: Place) -> dict[str, str]:
 _BELOW = re.compile(rb"(?:\.[0-9a-f]{10})*")  # of each session between
 
 
-def _is_ours(directory: Path, mark: str) -> bool:
+def _is_ours(directory: Path, place: Place) -> bool:
     """Does a process carry this task's mark, or that of a subagent, whose session's name begins with it?
 
     Without a mark every process of the user may be the task's.
     """
-    if not mark:
+    if not place.mark:
         return True
     try:
         entries = (directory / "environ").read_bytes().split(b"\0")
     except OSError:
         return False
-    own = mark.encode()
+    own, elsewhere = place.mark.encode(), f"{WORKSPACE_MARK}=".encode()
+    if any(
+        entry.startswith(elsewhere) and entry != elsewhere + os.fsencode(place.workspace) for entry in entries
+    ):
+        return False  # a session of the same name in another workspace
     return any(entry.startswith(own) and _BELOW.fullmatch(entry[len(own) :]) for entry in entries)
 
 

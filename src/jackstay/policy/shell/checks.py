@@ -22,6 +22,8 @@ _ONLY_NAMES: Final = frozenset(
     ("--name-only", "--name-status", "--stat", "--shortstat", "--numstat", "--quiet", "-s", "--no-patch",
      "--summary", "--files-with-matches")
 )  # fmt: skip
+_CHOOSES: Final = frozenset(("--include", "-g", "--glob", "--iglob"))
+_NAMES_FILES: Final = frozenset(("-l", "-L", "--files-with-matches", "--files-without-match", "--files"))
 _RUSTC_PRINTS: Final = frozenset(
     ("sysroot", "target-list", "cfg", "target-cpus", "target-features", "target-libdir", "host-tuple",
      "code-models", "relocation-models", "tls-models", "split-debuginfo")
@@ -42,6 +44,14 @@ def _git_format(judge: Judge, call: Call, seen: Seen) -> None:
         judge.reads(seen.operands, call.text)
     _git_modules(judge, call, seen)
     _git_content(judge, call, seen)
+
+
+def _chosen(judge: Judge, call: Call, seen: Seen) -> None:
+    """Files that a search chooses by name: `grep --include='.env*'`, `rg -g '.env'`."""
+    for given in seen.options:
+        pattern = given.value.text if given.value is not None and given.name in _CHOOSES else "!"
+        if pattern[:1] != "!" and is_secret(pattern.lstrip("*/")) and seen.names.isdisjoint(_NAMES_FILES):
+            judge.note(fx.CREDENTIALS, pattern, call.text, f"reads files named {pattern}, a place for secrets")
 
 
 def _git_content(judge: Judge, call: Call, seen: Seen) -> None:
@@ -157,6 +167,7 @@ CHECKS: Final[dict[str, Callable[[Judge, Call, Seen], None]]] = {
     "git_modules": _git_modules,
     "git_config": _git_config,
     "git_content": _git_content,
+    "chosen": _chosen,
     "dasel": _dasel,
     "git_reflog": _git_reflog,
     "unpack": _unpack,

@@ -18,7 +18,8 @@ _SECRET: Final = late(
       \.boto$
       | \.terraform\.d/credentials\.tfrc\.json$
       | \.aws/credentials$ | \.config/gh/hosts\.yml$ | \.config/gcloud/.* | \.azure/.*
-      | \.docker/config\.json$ | \.kube/config$ | \.npmrc$ | \.pypirc$ | \.cargo/credentials(?:\.toml)?$
+      | \.docker/config\.json$ | \.kube/config$ | \.npmrc$ | \.pypirc$ | \.s3cfg$ |
+      \.databrickscfg$ | \.config/rclone/rclone\.conf$ | \.cargo/credentials(?:\.toml)?$
       | \.password-store(?:/.*)?$ | \.local/share/keyrings(?:/.*)?$ | \.config/op(?:/.*)?$ | \.terraformrc$
       | id_(?:rsa|dsa|ecdsa|ed25519)(?:_[\w-]+)?$ | [\w.-]+\.kdbx$ | logins\.json$ | key[34]\.db$
       | Login\ Data$ | Cookies$ | cookies\.sqlite$ | signons\.sqlite$
@@ -26,6 +27,8 @@ _SECRET: Final = late(
       | credentials\.(?:json|ya?ml|toml|ini)$ | secrets?\.(?:json|ya?ml|toml|ini|env)$
       | (?:service[-_]account|client[-_]secret)[\w.-]*\.json$
     )
+    | ^/etc/(?:NetworkManager/system-connections|wireguard|ppp/(?:chap|pap)-secrets|ipsec\.secrets)(?:/.*)?$
+    | ^/etc/wpa_supplicant/.*\.conf$ | ^/etc/krb5\.keytab$
     | ^/etc/(?:shadow|gshadow|sudoers(?:\.d(?:/.*)?)?)-?$ | ^/etc/ssh/ssh_host_\w+_key$ |
     ^/etc/ssl/private(?:/.*)?$
     | ^/proc/[^/]+(?:/task/[^/]+)?/(?:environ|mem|auxv)$ | ^/proc/kcore$ | ^/dev/k?mem$
@@ -36,6 +39,7 @@ _SECRET: Final = late(
 )
 _ROOT: Final = late(r"^(?:/proc/[^/]+(?:/task/[^/]+)?/root)+(?=/|$)")
 _GLOB: Final = late(r"[*?\[{]")
+_KEY_NAMES: Final = late(r"(?:^|/)id_[^/]*[*?\]}][^/.]*$")  # private keys by a pattern
 _ANY_TEXT: Final = late(r"[*?]+|\[[^\]/]*\]|\{[^}/]*\}")
 _SAMPLES: Final = (
     ".ssh/id_rsa", ".ssh/id_ed25519", ".ssh", ".gnupg", ".env", ".netrc", ".pgpass", ".git-credentials",
@@ -76,6 +80,8 @@ def is_secret(path: str) -> bool:
 
 
 def _could_match(pattern: str) -> bool:
+    if _KEY_NAMES.search(pattern):
+        return True
     inside = _ANY_TEXT.sub("x", pattern)
     if _SECRET.search(tidy(inside)) or _SECRET.search(tidy(inside.removesuffix("/x"))):
         return True

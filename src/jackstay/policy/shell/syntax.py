@@ -122,8 +122,8 @@ class Walk(Redirections):
             before, at = at, max(at, child.end_byte)
             if child.type == "variable_name":
                 name = self.text(child)
-                if b"\n" in self.source[before : child.start_byte]:
-                    self.doubt("a line break in the head of a loop", node)
+                if b"\n" in self.source[before : child.start_byte] or not name.isidentifier():
+                    self.doubt("the head of a loop is not certain", node)
             elif child.type in WORDS:
                 if b"\n" in self.source[before : child.start_byte].replace(b"\\\n", b""):
                     self.doubt("a line break in the list of a loop", node)

@@ -237,7 +237,13 @@ def prepare(name: str, entry: Entry) -> Spec:
 
 def _exposed(options: dict[str, Option], entry: Entry) -> bool:
     return (
-        bool(entry.exposed or entry.need or entry.deny or entry.reader or entry.check)
+        bool(
+            entry.exposed
+            or entry.need
+            or entry.deny
+            or entry.reader
+            or (entry.check and entry.check != "chosen")
+        )
         or entry.operands in _COUNTED
         or any(HARM.intersection(option.marks) for option in options.values())
     )

@@ -101,8 +101,8 @@ class Commands(Expressions):
             self.evaluate(
                 self.holed(children[0]).partition("[")[2].removesuffix("]"), children[0], numbers, inner
             )
-        if not name.isascii():
-            self.doubt("a variable's name has look-alike characters", node)
+        if not (name.isascii() and name.isidentifier()):
+            self.doubt("a variable's name that is none to the shell", node)
         value: Word | None = None
         words: tuple[Word, ...] = ()
         for child in children[2:]:
