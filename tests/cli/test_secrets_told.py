@@ -4,9 +4,10 @@ import json
 
 import pytest
 
-from jackstay.core.events import HITLDecidedEvent, HITLPendingEvent, ToolCallStartEvent
+from jackstay.core.events import GuidanceEvent, HITLDecidedEvent, HITLPendingEvent, ToolCallStartEvent
 from jackstay.policy.secrets import plain
 from tests.cli.command import Done, Jackstay, bash
+from tests.loopback import Loopback
 
 SECRET = plain("ghp_¦k3Jd8sLq0ZxVb7NmYt5RwPa2HgUe9Cf4Ti6o")
 MARK = "[redacted:github-token]"
@@ -91,3 +92,18 @@ def test_always_grants_the_real_rule_and_shows_it_without_the_secret(jackstay: J
     assert ended.code == 0  # the second call, equal to the first, is not asked about
     assert SECRET not in told(ended)
     assert (jackstay.workspace / "used").read_text() == f"{SECRET}\n" * 2
+
+
+def test_the_reason_of_a_person_s_command_is_told_without_its_secret_also_to_the_model(
+    jackstay: Jackstay,
+) -> None:
+    with Loopback(["The plan.\n[HARNESS: casual]", "I look again."]) as server:
+        words = ("--discipline", "strict", "--model", f"m@{server.openai_url}", "--session", "s1", "--json")
+        jackstay("run", *words, "hello")
+        forced = jackstay("phase", "set", "s1", "task_started", "--reason", f"it used {SECRET}, look again")
+        after = jackstay("run", *words, "look again")
+        read = json.dumps(server.bodies[-1])
+    (guidance,) = [event for event in after.events if isinstance(event, GuidanceEvent)]
+    assert f"moved the phase to task_started: it used {MARK}, look again" in guidance.text
+    shown = jackstay("sessions", "export", "s1")
+    assert [SECRET in text for text in (told(forced), told(after), told(shown), read)] == [False] * 4

@@ -62,6 +62,12 @@ def test_the_third_equal_call_with_the_equal_result_is_a_loop_and_not_the_second
     ]  # fmt: skip
 
 
+def test_the_third_equal_edit_is_a_loop_like_any_other_call() -> None:
+    assert [one and one.count for one in play([[edit("a.py", "x")]] * 3)] == [None, None, 3]
+    writes = [Done("bash", {"command": "echo x > f"}, "exit code 0", edits=True)]
+    assert [one and one.count for one in play([writes] * 3)] == [None, None, 3]
+
+
 @pytest.mark.parametrize("cycle", ["AB", "ABC", "ABCD", "ABCDE", "ABCDEF", "ABCDEFG", "ABCDEFGH"])
 def test_cycles_of_every_period_up_to_eight_are_seen_by_their_third_round(cycle: str) -> None:
     assert len(seen(letters(cycle * 3))) == 1
@@ -160,6 +166,11 @@ def test_trying_again_after_an_edit_is_no_loop() -> None:
     for n in range(5):
         turns += [[edit("a.py", f"try {n}")], [bash("pytest", "exit code 1\nE assert 1 == 2", error=True)]]
     assert seen([*turns, [bash("pytest", "exit code 0")]]) == []
+    by_command = [
+        Done("bash", {"command": f"sed -i s/a/{n}/ a.py"}, "exit code 0", edits=True) for n in range(5)
+    ]
+    test = bash("pytest", "exit code 1\nE assert 1 == 2", error=True)
+    assert seen([turn for one in by_command for turn in ([one], [test])]) == []
 
 
 def test_different_errors_are_no_loop() -> None:

@@ -114,6 +114,14 @@ def user_inputs(node: Node) -> Iterator[Edge]:
             yield Edge(node, f"{kind} approved", "user", settle(node, after))
 
 
+def forces(node: Node) -> Iterator[Edge]:
+    """A person moves the phase, whatever the table says; a phase of work approves what is done in it."""
+    for to in Phase:
+        state = sessions.force_phase(node.state, to, "r", by="ann", data=DATA).state
+        after = settle(Node(node.state, approved=True), replace(state, language="en"))
+        yield Edge(node, f"force {to}", "force", after)
+
+
 @lru_cache(maxsize=4)
 def explore(mode: Mode, inputs: tuple[Callable[[Node], Iterator[Edge]], ...]) -> tuple[set[Node], list[Edge]]:
     """Every node that can be reached from a new session, and every edge between them."""
@@ -167,15 +175,31 @@ def test_an_agent_never_approves_its_own_plan() -> None:
             assert after.phase not in working, edge
 
 
-def test_closing_is_left_by_done_alone_and_only_with_every_item_ticked() -> None:
+@pytest.mark.parametrize("inputs", [(agent_inputs, user_inputs), (agent_inputs, user_inputs, forces)])
+def test_closing_is_left_by_done_alone_and_only_with_every_item_ticked(inputs: tuple) -> None:
     left = [
-        edge for edge in everything()[1]
+        edge for edge in explore("strict", inputs)[1]
         if edge.before.state.phase.phase is Phase.CLOSING is not edge.after.state.phase.phase
+        and edge.by != "force"
     ]  # fmt: skip
     assert {edge.label for edge in left} == {"says done", "set_phase no_task"}
     for edge in left:
         assert not open_items(edge.before.state.phase, DATA.required), edge
         assert edge.after.state.phase.phase is Phase.NO_TASK, edge
+
+
+def test_after_whatever_a_person_forces_an_agent_passes_no_gate_by_itself_and_is_never_stuck() -> None:
+    nodes, edges = explore("strict", (agent_inputs, user_inputs, forces))
+    assert len(nodes) > len(everything()[0])
+    for edge in edges:
+        before, after = edge.before.state.phase, edge.after.state.phase
+        if edge.by == "agent" and not before.approved_by:
+            assert not after.approved_by, edge
+            assert after.phase not in (Phase.EXECUTING, Phase.MODIFYING), edge
+            assert edge.ran not in EFFECTS, edge
+        if edge.by == "agent" and before.phase is Phase.PLANNING:
+            assert after.phase not in (Phase.EXECUTING, Phase.MODIFYING), edge
+    assert reaching_no_task(nodes, edges) == nodes
 
 
 def test_what_was_done_is_never_dropped_without_closing() -> None:
@@ -198,16 +222,22 @@ def test_temporary_phases_always_return() -> None:
 
 def test_there_is_no_dead_end() -> None:
     nodes, edges = everything()
+    assert reaching_no_task(nodes, edges) == nodes
+
+
+def reaching_no_task(nodes: set[Node], edges: list[Edge]) -> set[Node]:
+    """The nodes from which a task can be ended; no force is needed for it."""
     back: dict[Node, set[Node]] = {node: set() for node in nodes}
     for edge in edges:
-        back[edge.after].add(edge.before)
-    home = [node for node in nodes if node.state.phase.phase is Phase.NO_TASK]
-    reach, queue = set(home), deque(home)
+        if edge.by != "force":
+            back[edge.after].add(edge.before)
+    reach = {node for node in nodes if node.state.phase.phase is Phase.NO_TASK}
+    queue = deque(reach)
     while queue:
         for before in back[queue.popleft()] - reach:
             reach.add(before)
             queue.append(before)
-    assert reach == nodes
+    return reach
 
 
 @pytest.mark.parametrize("to", list(Phase))

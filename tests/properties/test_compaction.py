@@ -93,6 +93,7 @@ def singles(draw: st.DrawFn, number: int) -> Message:
                 words(),
                 st.sampled_from((None, "anchor")),
             ),
+            st.builds(lambda more: Message("assistant", (Text(text + more),), pinned=True), words()),  # a plan
             st.just(note("loop", text + "[Loop Detected] do not repeat")),
             st.builds(
                 lambda n: Message("user", (Text(text), Image("image/png", "A" * n))), st.integers(0, 9_000)
@@ -251,8 +252,9 @@ def marks_are_met(run: Played) -> None:
         return
     room = run.plan.room
     kept = [names(message) for message in run.done.messages if not message.pinned and message.calls]
-    stiff = sum(min(line.tokens, 700) for unit in run.units if names(unit.lines[0].message) in kept[-3:]
-                for line in unit.lines)  # fmt: skip
+    newest = last_batch(run.units)  # it stays, and all that stands behind it
+    stiff = sum(min(line.tokens, 700) for at, unit in enumerate(run.units) for line in unit.lines
+                if at >= newest or names(unit.lines[0].message) in kept[-3:])  # fmt: skip
     pins = sum(message_tokens(message) for message in run.done.messages if message.pinned)
     pending = sum(line.tokens for unit in run.units if unit.open for line in unit.lines)
     after = sum(line.tokens for line in run.done.lines) + run.around.overhead

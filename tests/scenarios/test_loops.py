@@ -94,6 +94,20 @@ def test_trying_again_after_an_edit_is_no_loop() -> None:
     assert found(played(*rounds[:8], tools=(edit,))) == []
 
 
+def test_trying_again_after_an_edit_by_a_command_is_no_loop(tmp_path: Path) -> None:
+    """As an agent works that has no tool but bash."""
+    (tmp_path / "settings.ini").write_text("try = 0\n")
+    rounds = []
+    for n in range(5):
+        rounds += [says(call("bash", command=f"sed -i 's/try = .*/try = {n}/' settings.ini"))]
+        rounds += [says(call("bash", command="grep -c done settings.ini"))]
+    seen = play([*rounds, "done"], tools=("bash",), workspace=str(tmp_path), max_turns=100)
+    assert (tmp_path / "settings.ini").read_text() == "try = 4\n"
+    assert found(seen) == []
+    again = play([*rounds[:1] * 3, "done"], tools=("bash",), workspace=str(tmp_path), max_turns=100)
+    assert [loop.count for loop in found(again)] == [3]  # the same edit again is no other attempt
+
+
 def test_a_round_of_four_three_times() -> None:
     done = played(*[A, B, C, D] * 3)
     (loop,) = found(done)

@@ -33,6 +33,7 @@ class Site:
         self.refused: list[Body] = []
         self.summary = "- it goes on well"
         self.refuse: Callable[[int], Answer] = self.names_the_window
+        self.plain = False  # answers in one piece
         self.cuts = False  # cuts what is too long instead of refusing it, and counts only then
 
     def names_the_window(self, size: int) -> Answer:
@@ -45,6 +46,10 @@ class Site:
         return {"status": 400, "error": f"prompt is too long: {size} tokens > {self.window} maximum"}
 
     def answer(self, body: Body) -> Answer:
+        said = self._answer(body)
+        return {**said, "plain": True} if self.plain else said
+
+    def _answer(self, body: Body) -> Answer:
         size = len(json.dumps([body["messages"], body.get("tools"), body.get("system")])) // 4
         if size > self.window and not self.cuts:
             self.refused.append(body)
@@ -181,11 +186,15 @@ def said(body: Body) -> Iterator[tuple[str, str]]:
                 yield "tool", json.dumps(block)
 
 
+WITHIN = {"error": {"type": "invalid_request_error", "message": "prompt is too long"}}
 REFUSALS: dict[str, Callable[[Site], Callable[[int], Answer]]] = {
     "it names the window": lambda site: site.names_the_window,
     "it names nothing": lambda site: lambda size: {"status": 400, "error": "prompt is too long"},
     "a proxy says 413": lambda site: lambda size: {"status": 413, "error": "Request Entity Too Large"},
-}
+    "within the stream, behind its first words": lambda site: lambda size: {
+        "say": "Let me look at that, one moment, please.", "fault": "error_event", "at": 3, "error": WITHIN,
+    },
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("refusal", REFUSALS.values(), ids=REFUSALS)
@@ -205,6 +214,18 @@ def test_a_window_four_times_smaller_than_configured_is_recovered(serve, refusal
     left = {f"fact-{n} is known" for n in range(120)}
     left -= {fact for message in state.transcript for fact in _facts(shown(message))}
     assert [left - set(one) for one in counted] == [set(), set()]
+
+
+def test_a_server_that_streams_nothing_is_recovered_from_alike(serve) -> None:
+    site, model = serve(believed=64_000, calls=60, window=16_000)
+    site.plain = True
+    made = engine(model, filler=2_400)
+    response = made.prompt("go").session("s").call_sync()
+    assert (response.outcome, response.text) == ("answered", "done")
+    assert site.refused
+    site.check()
+    events = list(made.get_session("s").events())
+    assert visible(events) == ["reason_start", "context_size", "reason_end"]
 
 
 def _facts(text: str) -> list[str]:

@@ -7,7 +7,16 @@ from typing import Any
 
 import pytest
 
-from jackstay import HITL, AgentDefinition, AgentSession, StopLoopInterceptor, cancel, tool
+from jackstay import (
+    HITL,
+    AgentDefinition,
+    AgentSession,
+    HITLDecision,
+    SQLiteStore,
+    StopLoopInterceptor,
+    cancel,
+    tool,
+)
 from jackstay.core.events import LoopDetectedEvent, PhaseChangedEvent, ToolCallEndEvent, ToolCallStartEvent
 from jackstay.core.phase import Phase
 from jackstay.policy.secrets import plain
@@ -91,6 +100,36 @@ def test_what_it_changed_is_in_its_parents_record_and_the_phase_survives_it(work
     assert [Path(path).name for path in state.policy.phase.changed] == ["app.conf"]
     assert state.policy.phase.acted
     assert order(below(events))[-1] == "run_end", "nobody asked the subagent for the closing checklist"
+
+
+def test_the_phase_of_both_survives_a_wait_below_and_another_process(work: Workplace) -> None:
+    """The subagent begins where its parent stands, plans anew, waits for a person; the parent stays in modifying."""
+    begin = says("[HARNESS: task_started]", call("read", file_path="app.conf"))
+    plan = "a becomes 2; nothing else changes.\n[HARNESS: plan]"
+    above = [begin, plan, says(write("a=2\n")), HAND_ON, "It is done."]
+    below_ = [says("[HARNESS: plan]", write("a=3\n")), "Written."]
+    made = team(work, *above, worker=agent("worker", *below_))
+    made.say("change a to 2")
+    made.say("go ahead")
+    before = work.phase()
+    assert (before.phase, before.returns_to, before.approved_by) == (Phase.MODIFYING, Phase.EXECUTING, "user")
+    (waiting,) = HITL.get_pending_tasks(work.engine.get_session("s1"))
+    (child,) = waiting.path
+    assert work.phase(child).phase is Phase.PLANNING
+    work.store.close()
+    work.store = SQLiteStore(work.root / "sessions.db")
+    team(work, "It is done.", worker=agent("worker", "Written."))
+    session = work.engine.get_session("s1")
+    HITL.submit(session, session.pending_tasks()[0], HITLDecision.approve())
+    events = work.say(None)
+    assert results(events) == [("call_3", False, "Written.")]
+    assert work.file("app.conf").read_text() == "a=3\n"
+    assert (work.phase(child).phase, work.phase().phase, work.phase().returns_to) == (
+        Phase.PLANNING,
+        Phase.MODIFYING,
+        Phase.EXECUTING,
+    )
+    assert work.phase().approved_by == "user"
 
 
 def test_where_a_refusal_below_cannot_be_written_down_nothing_goes_on_and_nothing_is_lost(

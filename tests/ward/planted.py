@@ -108,6 +108,12 @@ KINDS: dict[str, Make] = {
     "atlassian token": after("ATATT3xFfGF0", URLSAFE, 170),
 }
 
+
+def encoded(r: random.Random) -> str:
+    """A user and password as registries keep them."""
+    return base64.b64encode(f"bot:{chars(ALNUM, 20)(r)}".encode()).decode()
+
+
 # Values that only their surroundings give away.
 NAMED: dict[str, Make] = {
     "password in python": lambda r: f'DB_PASSWORD = "{password(r)}"\n',
@@ -120,6 +126,18 @@ NAMED: dict[str, Make] = {
     "password in words": lambda r: (
         f"the db password is {r.choice(['hunter', 'summer', 'dragon'])}{r.randint(10, 9999)}\n"
     ),
+    "npmrc": lambda r: f"//registry.npmjs.org/:_authToken={chars(ALNUM, 36)(r)}\n",
+    "docker config": lambda r: f'{{"auths": {{"r.corp": {{"auth": "{encoded(r)}"}}}}}}\n',
+    "encoded private key": lambda r: (
+        f"    client-key-data: {base64.b64encode(private_key(r).encode()).decode()}\n"
+    ),
+    "putty key": lambda r: (
+        f"Encryption: none\nPrivate-Lines: 1\n{base64.b64encode(r.randbytes(36)).decode()}\n"
+    ),
+    "fernet key": lambda r: f'FERNET_KEY = "{base64.urlsafe_b64encode(r.randbytes(32)).decode()}"\n',
+    "jdbc url": lambda r: f"url=jdbc:postgresql://db/x?user=app&password={password(r)}\n",
+    "token in a url": lambda r: f"GET https://api.corp/v1?access_token={chars(ALNUM, 32)(r)}\n",
+    "hex api key": lambda r: f"DD_API_KEY={chars(HEX, 32)(r)}\n",
     "密码": lambda r: f"密码：{r.choice(['hunter', 'summer'])}{r.randint(10, 9999)}\n",
 }
 
@@ -132,6 +150,7 @@ SETTINGS: dict[str, tuple[str, Make]] = {
         lambda r: f"db:\n  user: app\n  {r.choice(['', 'root-'])}password: {of_words(r)}\n",
     ),
     "words in ini": ("app.ini", lambda r: f"[db]\nuser = app\npasswd = {of_words(r)}\n"),
+    "words for pass": ("mail.ini", lambda r: f"[smtp]\nuser = app\npass = {of_words(r)}\n"),
     "words in toml": ("app.toml", lambda r: f'[db]\npassword = "{of_words(r)}"\n'),
     "words in json": ("app.json", lambda r: f'{{\n  "user": "app",\n  "password": "{of_words(r)}"\n}}\n'),
     "words in properties": ("app.properties", lambda r: f"spring.datasource.password={of_words(r)}\n"),

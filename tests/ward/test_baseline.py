@@ -158,17 +158,24 @@ def test_an_ssh_control_master_is_residue_process_and_socket(place: Place) -> No
     assert f"pid:{child.pid}" in residue
 
 
-def test_an_ssh_process_that_has_written_over_its_environment_is_taken_for_the_task_s(place: Place) -> None:
-    """ssh's master puts its title there; whose it is cannot be told any more."""
+@pytest.mark.parametrize(
+    ("socket_at", "residue"),
+    [("{home}/.ssh/cm-box", True), ("/run/x/cm-box", True), ("{home}/../ann/.ssh/cm-box", False)],
+)
+def test_an_ssh_process_that_has_written_over_its_environment_is_taken_for_the_task_s(
+    place: Place, socket_at: str, residue: bool
+) -> None:
+    """ssh's master puts its title there; only the home of its socket may still tell whose it is."""
     before = look(place)
-    title = "ssh: /home/ann/.ssh/cm-box [mux]"
+    title = f"ssh: {os.path.normpath(socket_at.format(home=place.home))} [mux]"
     child = subprocess.Popen([title, "-c", "input()"], executable=sys.executable, stdin=subprocess.PIPE, env={})
     try:
         _wait_for_command(child.pid)
         told = checked(before, look(place))
     finally:
         child.communicate(b"\n")
-    assert f"pid:{child.pid}" in [one.subject for one in told.findings if one.residue]
+    assert (f"pid:{child.pid}" in [one.subject for one in told.findings if one.residue]) == residue
+    assert residue or f"pid {child.pid}" in "".join(one.text for one in told.findings)
 
 
 def test_a_temporary_file_that_the_task_wrote_is_residue_others_are_accounted_for(place: Place) -> None:

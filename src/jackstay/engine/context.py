@@ -1,5 +1,7 @@
 """How large is the context, and what is done when it is too large? (first seed §3)"""
 
+from collections.abc import Callable
+
 from msgspec.structs import replace
 
 from jackstay.core.context import Memory
@@ -8,6 +10,7 @@ from jackstay.core.errors import ErrorInfo
 from jackstay.core.events import ContextSizeEvent, Event, WarningEvent
 from jackstay.core.inputs import Replied, Summarised
 from jackstay.core.messages import Message, Usage
+from jackstay.core.phase import Phase
 from jackstay.core.state import RunState
 from jackstay.engine import texts
 from jackstay.engine.bounds import RunBounds
@@ -149,10 +152,23 @@ def _around(state: RunState, bounds: RunBounds, events: tuple[Event, ...] = ()) 
     )  # fmt: skip
 
 
+def pin_plan(draft: Draft, reply: Message) -> None:
+    """Say the reply that puts a plan: it stays to the letter, in place of the plan before it."""
+    _unpin(draft, lambda index, message: message.role == "assistant")
+    draft.say(replace(reply, pinned=True))
+
+
 def unpin_earlier(draft: Draft, window: int) -> None:
-    """Prompts of earlier runs beyond the last `window` messages take part in compression like all else."""
-    transcript = draft.state.transcript
-    for index in range(max(0, len(transcript) - window)):
-        message: Message = transcript[index]
-        if message.pinned:
+    """Prompts of earlier runs beyond the last `window` messages take part in compression like all else.
+
+    So does the plan of a task that is over; of one that is under way it does not.
+    """
+    over = draft.state.policy.phase.phase in (Phase.NO_TASK, Phase.TASK_STARTED)
+    earlier = len(draft.state.transcript) - window
+    _unpin(draft, lambda index, message: over if message.role == "assistant" else index < earlier)
+
+
+def _unpin(draft: Draft, which: Callable[[int, Message], bool]) -> None:
+    for index, message in enumerate(list(draft.state.transcript)):
+        if message.pinned and which(index, message):
             draft.amend(index, replace(message, pinned=False))

@@ -91,6 +91,12 @@ def read_markers(draft: Draft, text: str, bounds: RunBounds) -> None:
         _take(draft, discipline.note(draft.state.policy, text, data=bounds.data))
 
 
+def puts_plan(draft: Draft, text: str) -> bool:
+    """Does this reply put the plan that the task goes by from here on?"""
+    policy = draft.state.policy
+    return policy.mode != "off" and policy.phase.phase is Phase.PLANNING and Marker.PLAN in markers(text)
+
+
 def guide(draft: Draft, bounds: RunBounds) -> tuple[str, ...]:
     """What the model reads with its next turn and nobody stores: anchor, wanted skills, phase guidance.
 

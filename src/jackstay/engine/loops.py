@@ -4,8 +4,8 @@ from msgspec.structs import replace
 
 from jackstay.core.events import LoopDetectedEvent
 from jackstay.core.loops import LoopWindow
-from jackstay.core.messages import note
-from jackstay.core.state import Batch
+from jackstay.core.messages import ToolResult, note
+from jackstay.core.state import Batch, BatchCall
 from jackstay.engine.bounds import RunBounds
 from jackstay.engine.draft import Draft
 from jackstay.policy.loops import Done, LoopFinding, notice, notice_text
@@ -24,16 +24,17 @@ def after_batch(draft: Draft, batch: Batch, bounds: RunBounds) -> None:
     """Weigh a finished batch with its results; a loop is told to the model behind the observations."""
     if bounds.loops is None:
         return
-    done = [
-        Done(item.call.tool, item.call.args, item.result.text, item.result.is_error)
-        for item in batch.calls
-        if item.result is not None
-    ]
+    done = [_done(item, item.result) for item in batch.calls if item.result is not None]
     policy = draft.state.policy
     window, finding = notice(policy.loop, done, bounds.loops)
     draft.set(policy=replace(policy, loop=window, held=""))
     if finding is not None:
         _tell(draft, finding)
+
+
+def _done(item: BatchCall, result: ToolResult) -> Done:
+    edits = any(path.changes for path in item.facts.paths)
+    return Done(item.call.tool, item.call.args, result.text, result.is_error, edits)
 
 
 def after_words(draft: Draft, text: str, bounds: RunBounds) -> None:

@@ -98,10 +98,13 @@ def _replied(draft: Draft, reply: Replied, bounds: RunBounds) -> None:
         calls_made=state.calls_made + len(calls), memory=context.learnt(state, reply.usage, bounds),
         overflows=0, overflow_limit=None, notes=(),
     )  # fmt: skip
-    draft.say(message)
     draft.tell(ReasonEndEvent, state.turn, text, calls, reply.usage)
     discipline.delivered(draft, bounds)
     discipline.read_markers(draft, text, bounds)
+    if discipline.puts_plan(draft, text):
+        context.pin_plan(draft, message)
+    else:
+        draft.say(message)
     if state.closing_turn:
         if calls:
             unrun = Batch(tuple(BatchCall(call) for call in calls))

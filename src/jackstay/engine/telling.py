@@ -13,8 +13,10 @@ from msgspec.structs import replace
 from jackstay.core.approvals import HITLDecision, HITLTask
 from jackstay.core.errors import ErrorInfo
 from jackstay.core.events import (
+    BackupTakenEvent,
     Event,
     GateBlockedEvent,
+    GuidanceEvent,
     HITLDecidedEvent,
     HITLPendingEvent,
     LoopDetectedEvent,
@@ -189,8 +191,10 @@ _TELL: dict[type[Event], Callable[[Any], Any]] = {
     RunEndEvent: _run_end,
     PhaseChangedEvent: _field("why"),
     GateBlockedEvent: _field("reason"),
+    GuidanceEvent: _field("text"),
     LoopDetectedEvent: _field("text"),
     PlanUpdatedEvent: _field("text"),
     RuleAddedEvent: _field("rule"),
+    BackupTakenEvent: _field("path"),
     WarningEvent: _field("text"),
 }

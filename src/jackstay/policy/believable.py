@@ -18,6 +18,8 @@ _SAYS_SO = late(
 )
 # Words joined by signs, and capitals: names of things, not the things.
 _NAME_LIKE = late(r"[A-Za-z]+\d{0,2}(?:[_.\-/:][A-Za-z]*\d{0,2})+\Z|[A-Z_]+\d{0,2}\Z")
+_HEX_KEY = late(r"[0-9a-f]{32,}\Z|[0-9A-F]{32,}\Z")
+HEX_ENTROPY = 3.1  # of sixteen digits no text has more than four bits; a random one of 32 has 3.2 to 3.8
 _STAND_INS = frozenset({
     "pass", "passw", "passwd", "password", "password1", "password123", "pwd", "pw", "secret", "secret1",
     "token", "user", "username", "test", "test123", "none", "null", "true", "false", "string", "str",
@@ -35,7 +37,7 @@ def believable(value: str, kind: SecretKind) -> bool:
         return False
     if kind.mixed and (not _is_mixed(value) or _NAME_LIKE.match(value)):
         return False
-    return entropy(value) >= kind.entropy
+    return entropy(value) >= (min(kind.entropy, HEX_ENTROPY) if _HEX_KEY.match(value) else kind.entropy)
 
 
 def _is_name(value: str) -> bool:

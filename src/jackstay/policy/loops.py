@@ -47,8 +47,9 @@ class LoopParams(msgspec.Struct, frozen=True):
 
     The same call with the same result `max_repeat` times among the last `window` calls. `rungs` are the steps
     of the ladder that are switched on, in their order. `polling` names tools that wait for something: their
-    results count as changed also where only a time or a duration differs. After a new edit by one of the
-    `editing` tools, trying the same again is no repetition until it has happened twice as often.
+    results count as changed also where only a time or a duration differs. After a new edit, by one of the
+    `editing` tools or any call that writes a file by name, trying the same again is no repetition until it has
+    happened twice as often.
     """
 
     max_repeat: int = 3
@@ -65,12 +66,13 @@ class LoopParams(msgspec.Struct, frozen=True):
 
 
 class Done(msgspec.Struct, frozen=True, gc=False):
-    """A call with what came of it."""
+    """A call with what came of it; `edits`: it names a file that it writes."""
 
     tool: str
     args: JsonObject
     result: str
     is_error: bool = False
+    edits: bool = False
 
 
 class LoopFinding(msgspec.Struct, frozen=True, gc=False):
@@ -234,7 +236,7 @@ def _with_progress(
     """The marks with those of new, successful edits made out."""
     made = [*known]
     for call, mark in zip(calls, marks, strict=True):
-        edits = call.tool in params.editing and not call.is_error
+        edits = (call.edits or call.tool in params.editing) and not call.is_error
         made.append(_PROGRESS + mark if edits and mark not in map(_plain, made) else mark)
     return tuple(made)
 
@@ -316,6 +318,8 @@ def _repeats(history: tuple[str, ...], mark: str, marks: Sequence[str], params: 
     if ever < params.max_repeat:
         return 0
     since = next((n for n, one in enumerate(reversed(marks)) if one.startswith(_PROGRESS)), len(marks))
+    if since < len(marks) and history[-since - 1] == mark:
+        since += 1  # the edit itself, when it is what is repeated
     span = min(since, params.window)
     near = history[len(history) - span :].count(mark)
     if near >= params.max_repeat:

@@ -12,6 +12,7 @@ from jackstay.policy.happenings import Happening, SkillWanted
 from jackstay.policy.hints import ON_ENTRY
 from jackstay.policy.phases import Entered, Trigger, enter
 from jackstay.policy.refusals import Refusals
+from jackstay.policy.secrets import redact
 
 MAX_NOTICES, MAX_NOTICE, MAX_WANTED = 4, 400, 6
 
@@ -82,8 +83,8 @@ def with_wanted(phase: PhaseState, names: tuple[str, ...]) -> PhaseState:
 
 
 def with_notice(phase: PhaseState, text: str) -> PhaseState:
-    """Something to be said once, with the next guidance."""
-    text = text[:MAX_NOTICE]
+    """Something to be said once, with the next guidance; no secret is."""
+    text = redact(text)[:MAX_NOTICE]
     return phase if text in phase.notices else replace(phase, notices=(*phase.notices, text)[-MAX_NOTICES:])
 
 

@@ -61,6 +61,17 @@ KINDS: tuple[SecretKind, ...] = (
         ),
         not_examples=("if line.startswith('-----BEGIN RSA PRIVATE KEY-----'):", "-----BEGIN PUBLIC KEY-----\nMIIBIjANBg"),
     ),
+    SecretKind(
+        "private-key-encoded", r"(?<![A-Za-z0-9+/])(?P<secret>LS0tLS1CRUdJTiB(?!D|QVUJM)[A-Za-z0-9+/]{60,}={0,2})", ("LS0tLS1CRUdJTi",),
+        entropy=3.5, telling=True,
+        examples=("client-key-data: LS0tLS1CRUdJTiB¦SU0EgUFJJVkFURSBLRVktLS0tLQpNSUlFcEFJQkFBS0NBUUVBMDR1cDhob3F6UzFrVDlMbVh2",),
+        not_examples=("certificate-authority-data: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSURCVENDQWUyZ0F3SUJBZ0lJQmtqUDhob3F6UzFrVDlM",
+                      "key: LS0tLS1CRUdJTiBQVUJMSUMgS0VZLS0tLS0KTUlJQklqQU5CZ2txaGtpRzl3MEJBUUVGQUFPQ0FROEFNSUlCQ2dLQ0FRRUE"),
+    ),
+    SecretKind(
+        "putty-key", r"Private-Lines: \d+\r?\n(?P<secret>[A-Za-z0-9+/=]{16,64}(?:\r?\n[A-Za-z0-9+/=]{4,64}(?=\r?\n|\Z))*)", ("Private-Lines:",),
+        entropy=3.0, reach=6_000, telling=True, examples=("Private-Lines: 1\n¦AAAAIQDx9kT3sWn4RcYhJpD1bGuE7xq9LmXvZ8f3kT2s=\nPrivate-MAC: 0a\n",),
+    ),
     _token("aws-access-key", "(?:AKIA|ASIA|ABIA|ACCA)", "[A-Z0-9]{16}", "AKIA", "ASIA", "ABIA", "ACCA",
            example="aws_access_key_id = AKIA¦Y3FDQ6XWJ5KPLN7Z"),
     SecretKind(
@@ -218,12 +229,35 @@ KINDS: tuple[SecretKind, ...] = (
     ),
     SecretKind(
         "password-setting",
-        rf"{_BEFORE}[\"']?[A-Za-z0-9_.\-]{{0,60}}?(?:{_PASSWORD_WORD}|[_.\-]pass)\d?[\"']?[ \t]*(?:=|:[ \t]+|:(?=[\"']))[ \t]*(?P<q>[\"']?)"
+        rf"{_BEFORE}[\"']?[A-Za-z0-9_.\-]{{0,60}}?(?:{_PASSWORD_WORD}|[_.\-]pass|(?<![\w.\-])pass)\d?[\"']?[ \t]*(?:=|:[ \t]+|:(?=[\"']))[ \t]*(?P<q>[\"']?)"
         rf"(?P<secret>[^\s\"'\\{{}}<>$,;/!&*|][^\s\"'\\{{}}<>$,;]{{5,127}})(?P=q)(?:{_LINE_END}|[ \t]*(?=[,;}}\]]))",
-        (*_PASSWORD_KEYS, "_pass", ".pass", "-pass"), entropy=2.2, case=False, words=True, config=True,
-        examples=("password: ¦tigerlily\n", "spring.datasource.password=¦silver_river\n", "{\"password\": \"¦tiger.lily\"}", "smtp_pass = ¦goldfinch"),
+        (*_PASSWORD_KEYS, "_pass", ".pass", "-pass", "pass =", "pass=", "pass:"), entropy=2.2, case=False, words=True, config=True,
+        examples=("password: ¦tigerlily\n", "spring.datasource.password=¦silver_river\n", "{\"password\": \"¦tiger.lily\"}", "smtp_pass = ¦goldfinch", "pass = ¦goldfinch"),
         not_examples=("password: required\n", "password: db_password\n", "show_password: true\n", "password: /run/secrets/db\n",
                       "password_hash: tigerlily\n", "password: !vault\n", "{\"password\": \"string\"}"),
+    ),
+    SecretKind(
+        "registry-auth",
+        r"(?:_auth(?:Token)?[ \t]*=[ \t]*[\"']?|\"(?:auth|identitytoken)\"\s*:\s*\")(?P<secret>[A-Za-z0-9+/_.\-]{16,512}={0,2})(?=[\"'\s]|\Z)",
+        ("_auth=", "_auth =", "_authToken", "\"auth\"", "\"identitytoken\""), entropy=3.2, case=False, mixed=True,
+        examples=("//registry.npmjs.org/:_authToken=¦R7dKq2Lm-9TzB-4nWc-8YhJ3sPf6GuE", "{\"auth\": \"¦Ym90OnE5TG1Ydlo4ZjNrVA==\"}"),
+        not_examples=("_authToken=${NPM_TOKEN}", "\"auth\": \"oauth2_client_credentials\"", "use_auth = basic_and_digest_2"),
+    ),
+    SecretKind(
+        "query-password", r"[?&](?:ssl)?(?:password|passwd|pwd)=(?P<secret>[^&\s\"'<>{}$;#]{4,128})", ("password=", "passwd=", "pwd="), entropy=1.9,
+        case=False, mixed=True, words=True, examples=("jdbc:postgresql://db/x?user=app&password=¦hunter2x",),
+        not_examples=("/login?password=password1", "x?user=a&password=%s", "?password={pw1}"),
+    ),
+    SecretKind(
+        "query-token", r"[?&](?:access_token|auth_?token|api_?key|client_secret|token|sig)=(?P<secret>[A-Za-z0-9%+/_=~.\-]{16,512})",
+        ("token=", "key=", "secret=", "sig="), entropy=3.5, case=False, mixed=True,
+        examples=("https://api.corp/v1?api_key=¦R7dKq2LmXv9TzB4nWc8Y", "https://x/a.zip?se=2031&sig=¦R7dKq2LmXv9TzB4nWc8YhJ3s%3D"),
+        not_examples=("?token=next_page_token_of_2", "?access_token=your_access_token_1"),
+    ),
+    SecretKind(
+        "key-of-32-bytes", r"(?<!public)(?<!public[_-])key\d?[\"']?\s*[=:]\s*b?[\"']?(?P<secret>[A-Za-z0-9_+/\-]{43}=)(?![\w=+/])", ("key",), entropy=4.2,
+        case=False, mixed=True, examples=("FERNET_KEY = b\"¦x9kT3sWn4RcYhJpD1bGuE7xq9LmXvZ8f3kT2sWn4RcY=\"",),
+        not_examples=("PublicKey = x9kT3sWn4RcYhJpD1bGuE7xq9LmXvZ8f3kT2sWn4RcY=",),
     ),
     SecretKind(
         "django-secret", r"SECRET_KEY[\"']?\s*[=:]\s*[\"'](?P<secret>[^\s\"'\\{}<>]{32,128})[\"']", ("SECRET_KEY",), entropy=4.0, mixed=True,
@@ -241,7 +275,7 @@ KINDS: tuple[SecretKind, ...] = (
         rf"(?:^|\n)[ \t]*(?:(?:export|set|ENV|ARG|-e|-)[ \t]+)?[A-Za-z0-9_.\-]{{0,40}}?{_SECRET_WORD}[A-Za-z0-9_]*[ \t]*(?:=|:[ \t]+)[ \t]*"
         r"(?P<secret>(?=[^\s]*\d)[A-Za-z0-9_+/=~\-]{16,512})[ \t]*(?=\r?(?:\n|\Z)|#)",
         ("key", "secret", "token", "credential"), entropy=3.6, case=False, mixed=True,
-        examples=("SERVICE_TOKEN=¦R7dKq2LmXv9TzB4nWc8Y\n", "  api_key: ¦8f3a9c1b7d5e2f4a6c8b0d9e\n"),
+        examples=("SERVICE_TOKEN=¦R7dKq2LmXv9TzB4nWc8Y\n", "DD_API_KEY=¦8d17fb56a8d17fb56a218de30d77592a\n", "  api_key: ¦8f3a9c1b7d5e2f4a6c8b0d9e\n"),
         not_examples=("    token = next_token_of_stream_2\n", "secret_key: Optional\n"),
     ),
 )  # fmt: skip

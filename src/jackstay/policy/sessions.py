@@ -29,7 +29,9 @@ def force_phase(
 ) -> Outcome:
     """A person moves the phase, whatever the table says. Never to be offered as a tool."""
     entered = force(state.phase, phase, reason, by=by, required=data.required)
-    text = data.texts_for(state.language).notes["forced"].format(by=by, phase=phase, reason=reason[:200])
+    text = (
+        data.texts_for(state.language).notes["forced"].format(by=by, phase=phase, reason=anchors.clean(reason))
+    )
     outcome = arrive(state, entered)
     return Outcome(replace(outcome.state, phase=with_notice(outcome.state.phase, text)), outcome.happenings)
 
@@ -47,7 +49,7 @@ def let_stay(
         kept += [] if done.problem else [subject]
     if kept:
         text = data.texts_for(state.language).notes["let_stay"]
-        phase = with_notice(phase, text.format(by=by, subjects=", ".join(kept), reason=reason[:200]))
+        phase = with_notice(phase, text.format(by=by, subjects=", ".join(kept), reason=anchors.clean(reason)))
     return Outcome(replace(state, phase=phase), happenings)
 
 

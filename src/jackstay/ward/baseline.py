@@ -236,7 +236,8 @@ def _ssh(place: Place) -> dict[str, str]:
     found: dict[str, str] = {}
     for pid, words, directory in _processes():
         if words[0].rsplit("/", 1)[-1].rstrip(":") in ("ssh", "autossh"):
-            whose = "" if _is_ours(directory, place) or _is_blank(directory) else f", {ELSEWHERE}"
+            blank = _is_blank(directory) and not _is_of_another_home(words, place)
+            whose = "" if _is_ours(directory, place) or blank else f", {ELSEWHERE}"
             found[f"pid:{pid}"] = f"an SSH connection is open (pid {pid}: {' '.join(words)[:100]}{whose})"
     for socket in _control_sockets(place):
         found[str(socket)] = f"an SSH control socket is left: {socket}"
@@ -314,6 +315,12 @@ def _is_blank(directory: Path) -> bool:
         return not (directory / "environ").read_bytes().strip(b"\0")
     except OSError:
         return False
+
+
+def _is_of_another_home(words: list[str], place: Place) -> bool:
+    """Is it ssh's master with its socket in the `.ssh` of a home that is not ours?"""
+    socket = Path(words[1] if len(words) > 1 else "")
+    return ".ssh" in socket.parts[:-1] and bool(place.home) and not socket.is_relative_to(place.home)
 
 
 def _processes() -> Iterator[tuple[int, list[str], Path]]:
