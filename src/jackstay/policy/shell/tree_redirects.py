@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _DELIMITER: Final = re.compile(r"""[A-Za-z0-9_.+-]+|'[^'\n]*'|"[^"$`\\\n]*"|\\[A-Za-z0-9_]+""")
+_ESCAPED: Final = re.compile(r"\\[\\`$]")  # stands for the character itself in a here-document
 _SUSPECT: Final = re.compile(r"`|\$\[|\\\n")
 
 
@@ -121,7 +122,7 @@ class Redirections(Commands):
             account_for(text, 0, {self.begin(one) - first for one in found})
         except Unreadable as odd:
             self.doubt(str(odd) + " in a here-document", node)
-        if _SUSPECT.search(text):
+        if _SUSPECT.search(_ESCAPED.sub("", text)):
             self.doubt("backquotes or joined lines in a here-document", node)
 
 
