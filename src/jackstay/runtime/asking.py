@@ -2,8 +2,7 @@
 
 import functools
 import logging
-from collections.abc import Coroutine
-from typing import Any
+from collections.abc import Awaitable, Callable
 
 from jackstay.core.effects import SummaryJob
 from jackstay.core.errors import ErrorInfo, JackstayError, ModelError
@@ -52,7 +51,7 @@ async def _ask(agent: Agent, job: SummaryJob, *, limit: TimeLimit, limit_s: floa
 
 
 async def _summary(
-    ask: functools.partial[Coroutine[Any, Any, Reply]],
+    ask: Callable[[SummaryJob], Awaitable[Reply]],
     state: RunState,
     bounds: RunBounds,
     jobs: tuple[SummaryJob, ...],

@@ -1,12 +1,11 @@
 """The harness engine: what a program configures once and asks many times (first seed)."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
 
-from jackstay.agents.definition import AgentDefinition
 from jackstay.core.errors import ConfigError
 from jackstay.core.messages import JsonObject, Part
 from jackstay.core.rules import PermissionRule
@@ -18,6 +17,7 @@ from jackstay.engine.ports import Model, SessionStore
 from jackstay.engine.stoploop import StopLoopInterceptor
 from jackstay.policy.secrets import redact
 from jackstay.runtime.agent import Agent
+from jackstay.runtime.builder import EngineBuilder
 from jackstay.runtime.extensions import Extension
 from jackstay.runtime.factory import build_agent, default_compression, default_hitl, open_model
 from jackstay.runtime.options import Options, options
@@ -25,7 +25,6 @@ from jackstay.runtime.request import PromptRequest, prompt_parts
 from jackstay.runtime.session import AgentSession
 
 log = logging.getLogger("jackstay")
-SessionProvider = SessionStore | Callable[[str], AgentSession]
 
 
 class HarnessEngine:
@@ -53,10 +52,12 @@ class HarnessEngine:
         self._build_main()
 
     @classmethod
-    def of(cls, workspace: str | Path = ".", harness_home: str | Path | None = None) -> "EngineBuilder":
+    def of(
+        cls, workspace: str | Path = ".", harness_home: str | Path | None = None
+    ) -> "EngineBuilder[HarnessEngine]":
         """Begin to build an engine for this workspace; `harness_home` defaults to JACKSTAY_HOME."""
         home = str(harness_home) if harness_home is not None else None
-        return EngineBuilder({"workspace": str(workspace), "harness_home": home})
+        return EngineBuilder(cls, {"workspace": str(workspace), "harness_home": home})
 
     # -- asking ----------------------------------------------------------------------------------------
 
@@ -328,113 +329,3 @@ def _settled(made: Options) -> Options:
         )
     model = made.model if made.model is not None else os.environ.get("JACKSTAY_MODEL")
     return msgspec.structs.replace(made, workspace=str(workspace), model=model)
-
-
-class EngineBuilder:
-    """Collects settings; `build` makes the engine. Each method returns the builder."""
-
-    def __init__(self, settings: dict[str, Any]) -> None:
-        self._settings = settings
-
-    def _put(self, name: str, value: Any) -> "EngineBuilder":
-        self._settings[name] = value
-        return self
-
-    def _append(self, name: str, values: tuple[Any, ...]) -> "EngineBuilder":
-        return self._put(name, (*self._settings.get(name, ()), *values))
-
-    def session_provider(self, provider: SessionProvider) -> "EngineBuilder":
-        """A SessionStore, or a function from session id to AgentSession."""
-        return self._put("session_provider", provider)
-
-    def model(self, model: Any) -> "EngineBuilder":
-        """`openai:NAME`, `anthropic:NAME`, `ollama:NAME`, `NAME@URL`, `script:FILE`, or a Model.
-
-        Without one, JACKSTAY_MODEL names it.
-        """
-        return self._put("model", model)
-
-    def tools_add(self, *tools: Any) -> "EngineBuilder":
-        """Tools by name or group (`read`, `bash`, `pi`, `*`), your own tools, and the switch `hitl`."""
-        return self._append("tools", tools)
-
-    def disallowed_tools_add(self, *names: str) -> "EngineBuilder":
-        """Tools that no agent of this engine gets."""
-        return self._append("disallowed_tools", names)
-
-    def system_prompt(self, text: str) -> "EngineBuilder":
-        """What the agent is told in front of every conversation."""
-        return self._put("system_prompt", text)
-
-    def hitl_enabled(self, enabled: bool) -> "EngineBuilder":
-        """Whether calls may wait for a person; the tools must contain `hitl` too."""
-        return self._put("hitl_enabled", enabled)
-
-    def max_turns(self, turns: int) -> "EngineBuilder":
-        """How many times a run may ask its model, before a last turn that sums up."""
-        return self._put("max_turns", turns)
-
-    def auto_rethink(self, enabled: bool) -> "EngineBuilder":
-        """Whether the model is asked to check itself at its last turn."""
-        return self._put("auto_rethink", enabled)
-
-    def session_window_size(self, messages: int) -> "EngineBuilder":
-        """How many messages of earlier runs stay verbatim."""
-        return self._put("session_window_size", messages)
-
-    def model_retries(self, attempts: int) -> "EngineBuilder":
-        """How often a model is asked at most before a run fails."""
-        return self._put("model_retries", attempts)
-
-    def compression_threshold(self, max_messages: int, max_context_ratio: float) -> "EngineBuilder":
-        """When the context is compressed."""
-        return self._put("compression_threshold", (max_messages, max_context_ratio))
-
-    def compression_interceptor(self, interceptor: Interceptor) -> "EngineBuilder":
-        """Replace the built-in compression interceptor."""
-        return self._put("compression_interceptor", interceptor)
-
-    def hitl_interceptor(self, interceptor: HITLInterceptor) -> "EngineBuilder":
-        """Replace the built-in HITL interceptor, its strategy for bash and its `on_approved` included."""
-        return self._put("hitl_interceptor", interceptor)
-
-    def stop_loop_interceptor(self, interceptor: Interceptor) -> "EngineBuilder":
-        """Replace the built-in stop-loop interceptor."""
-        return self._put("stop_loop_interceptor", interceptor)
-
-    def permission_rule_add(self, *rules: PermissionRule) -> "EngineBuilder":
-        """Rules that are enforced for every call of every agent."""
-        return self._append("permission_rules", rules)
-
-    def agent_add(self, *definitions: AgentDefinition) -> "EngineBuilder":
-        """Agents that others can hand work to, besides those of the files."""
-        return self._append("agents", definitions)
-
-    def subagent_enabled(self, enabled: bool) -> "EngineBuilder":
-        """Whether agents may hand work to others by `task` and `multitask`, where their tools name those."""
-        return self._put("subagent_enabled", enabled)
-
-    def subagent_max_depth(self, levels: int) -> "EngineBuilder":
-        """How many levels deep work may be handed on."""
-        return self._put("subagent_max_depth", levels)
-
-    def multitask_max_tasks(self, tasks: int) -> "EngineBuilder":
-        """How many pieces of work one call of `multitask` may hand out."""
-        return self._put("multitask_max_tasks", tasks)
-
-    def extension_add(self, *extensions: Extension) -> "EngineBuilder":
-        """Extensions: objects with `configure`, or functions (engine, agent_name, agent_builder)."""
-        return self._append("extensions", extensions)
-
-    def discipline(self, mode: str) -> "EngineBuilder":
-        """How strictly the discipline holds: `strict`, `guided`, `observe` or `off`."""
-        return self._put("discipline", mode)
-
-    def option(self, **settings: Any) -> "EngineBuilder":
-        """Any other setting by the name it has in `Options`."""
-        self._settings.update(settings)
-        return self
-
-    def build(self) -> HarnessEngine:
-        """The engine. Raises ConfigError when something in it cannot be used."""
-        return HarnessEngine(**self._settings)
