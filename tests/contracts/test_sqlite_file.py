@@ -438,6 +438,7 @@ def test_a_damaged_session_goes_on_from_where_it_is_sound(store: SQLiteStore, pa
     tamper(path, "UPDATE steps SET data = x'00' WHERE id = ?", step_id(8))
     stored = store.load("s1")
     assert stored is not None
+    assert stored.state.rows == len(stored.state.transcript)
     again = Play(store)
     again.version, again.state, again.told = stored.version, stored.state, play.told[:20]
     again.turn(7)
@@ -557,6 +558,7 @@ def test_a_damaged_head_is_refused_and_rebuilt_by_the_doctor(store: SQLiteStore,
     assert stored is not None
     assert stored.state.transcript == play.state.transcript
     assert (stored.state.run_id, stored.state.seq, stored.state.outcome) == ("run-1", 32, "failed")
+    assert stored.state.rows == len(stored.state.transcript)  # or a later change would fall on another message
     assert store.check() == []
 
 
@@ -573,6 +575,7 @@ def test_the_doctor_repairs_a_torn_session(store: SQLiteStore, path: Path) -> No
     stored = store.load("s1")
     assert stored is not None
     assert (stored.version, stored.dropped, stored.state.seq) == (12, (), 20)
+    assert stored.state.rows == len(stored.state.transcript)
 
 
 def test_the_doctor_leaves_a_session_alone_that_somebody_runs(store: SQLiteStore, path: Path) -> None:

@@ -183,7 +183,7 @@ def _head(store: "SQLiteStore", session_id: str) -> list[str]:
         run_id = next((step.run_id for step in reversed(kept) if step.run_id), "")
         state = RunState(
             session_id, run_id, seq=rows.seq, outcome="failed", transcript=Transcript(rows.messages),
-            policy=lost(PolicyState(), "its record was damaged"),
+            rows=len(rows.messages), policy=lost(PolicyState(), "its record was damaged"),
         )  # fmt: skip
         record = Record(state, rows.messages)
         connection.execute(tables.UPDATE, (*tables.values(version, chain, record, store.now()), row.key))

@@ -203,6 +203,7 @@ def mend(head: RunState, rows: Rows) -> Mended:
     state = msgspec.structs.replace(
         head,
         seq=rows.seq,
+        rows=size + len(filled),
         view=view,
         batch=batch and _retold(batch, results),
         transcript=message_rows([*rows.messages, *filled], view),
