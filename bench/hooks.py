@@ -52,7 +52,7 @@ def claude_code(rounds: int) -> dict[str, list[Took]]:
     event = json.dumps(EVENT).encode()
     names = ("python -c pass", "hook", "hook, no process stayed", "hook, first of a home")
     found: dict[str, list[Took]] = {name: [] for name in names}
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         python = interpreter()
 
         def hook(home: str) -> list[str]:
@@ -83,7 +83,7 @@ def hermes() -> list[float]:
     """Milliseconds of each decision about a read, in the real Hermes."""
     server = ChatServer()
     try:
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             host = Host(Path(folder), server)
             host.install()
             target = host.workspace / "a.txt"

@@ -31,16 +31,19 @@ class Sieve:
 
     def feed(self, piece: str) -> str:
         """What may be shown now that this piece has come."""
-        self._text += piece
-        start = max(self._shown, len(self._text) - MAX_HELD)
-        end = start + len(self._text[start:].rstrip(_OF_WORDS))
+        text = self._text = self._text + piece
+        start = self._shown
+        if len(text) - start > MAX_HELD:
+            start = len(text) - MAX_HELD
+        end = start + len(text[start:].rstrip(_OF_WORDS))
         if end == start > self._shown:
-            end = len(self._text)  # a word without end
-        if (
-            self._is_suspect(end)
-            and end - self._shown < IN_DOUBT
-            and self._text.find("\n", self._shown, end) < 0
-        ):
+            end = len(text)  # a word without end
+        if not self._suspect and not self._is_suspect(end):  # the usual case
+            shown, self._shown = text[self._shown : end], end
+            if len(text) > MAX_KEPT:
+                self._forget()
+            return shown
+        if end - self._shown < IN_DOUBT and self._text.find("\n", self._shown, end) < 0:
             return ""
         return self._let_through(end)
 
@@ -49,9 +52,12 @@ class Sieve:
         return self._let_through(len(self._text))
 
     def _is_suspect(self, end: int) -> bool:
-        if not self._suspect and end > self._seen:
-            self._suspect = may_hold_one(self._text[max(0, self._seen - OVERLAP) : end])
-        self._seen = max(self._seen, end)
+        seen = self._seen
+        if end > seen:
+            if not self._suspect:
+                begin = seen - OVERLAP if seen > OVERLAP else 0
+                self._suspect = may_hold_one(self._text[begin:end], seen - begin)
+            self._seen = end
         return self._suspect
 
     def _let_through(self, end: int) -> str:
@@ -59,7 +65,8 @@ class Sieve:
             return ""
         shown = self._cleaned(end) if self._is_suspect(end) else self._text[self._shown : end]
         self._shown = end
-        self._forget()
+        if len(self._text) > MAX_KEPT:
+            self._forget()
         return shown
 
     def _cleaned(self, end: int) -> str:

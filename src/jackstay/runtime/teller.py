@@ -22,11 +22,14 @@ class Teller:
     def __call__(self, text: str, thinking: bool) -> None:
         """A piece as it comes."""
         if self._redacts:
-            self._sieves = self._sieves or {False: Sieve(), True: Sieve()}
+            if not self._sieves:
+                self._sieves = {False: Sieve(), True: Sieve()}
             if not thinking and not self._answers:  # thinking comes first: its last word belongs before
                 self._answers = True
                 self._show(self._sieves[True].rest(), True)
             text = self._sieves[thinking].feed(text)
+            if not text:
+                return
         self._show(text, thinking)
 
     def finish(self) -> None:
