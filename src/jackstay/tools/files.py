@@ -240,12 +240,13 @@ def _after_edit(place: Place, text: str, lines: Sequence[int], new: str) -> str:
 def _entry(handle: int, name: str) -> tuple[tuple[bool, str], str]:
     try:
         facts = os.stat(name, dir_fd=handle, follow_symlinks=False)
-    except OSError:
+        target = os.readlink(name, dir_fd=handle) if stat.S_ISLNK(facts.st_mode) else None
+    except OSError:  # somebody has taken it away, or put something else in its place
         return (True, name), f"{name}  (gone)"
+    if target is not None:
+        return (True, name), f"{name} -> {target}"
     if stat.S_ISDIR(facts.st_mode):
         return (False, name), f"{name}/"
-    if stat.S_ISLNK(facts.st_mode):
-        return (True, name), f"{name} -> {os.readlink(name, dir_fd=handle)}"
     if not stat.S_ISREG(facts.st_mode):
         return (True, name), f"{name}  (special file)"
     return (True, name), f"{name}  {show_size(facts.st_size)}"
