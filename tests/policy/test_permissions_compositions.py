@@ -35,7 +35,8 @@ WRAPS: dict[str, Callable[[str], str]] = {
     "in braces": lambda x: f"{{ {x}; }}",
     "in a substitution": lambda x: f"echo $({x})",
     "in quotes in a substitution": lambda x: f'echo "$({x})"',
-    "in backquotes": lambda x: f"echo `{x}`",
+    # Backquotes do not nest: inside others they would end them, and the words between would not run.
+    "in backquotes": lambda x: f"echo $({x})" if "`" in x else f"echo `{x}`",
     "in a process substitution": lambda x: f"cat <({x})",
     "in an assignment": lambda x: f"v=$({x})",
     "in a heredoc": lambda x: f"cat <<E\n$({x})\nE",
