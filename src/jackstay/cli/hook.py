@@ -79,7 +79,7 @@ def _light() -> None:
     if "typing_extensions" not in sys.modules:
         sys.modules["typing_extensions"] = None  # type: ignore[assignment] # how the import system is told no
         try:
-            import msgspec  # noqa: F401
+            import msgspec  # noqa: F401 - loaded now, used by what is loaded next
         finally:
             del sys.modules["typing_extensions"]
 

@@ -63,7 +63,7 @@ class HermesAnchor:
             if it.own:
                 return
             where = directory_of(str(told.get("task_id") or ""))
-            facts = facts_of(it.call, it.spec, where, os.path.expanduser("~"), (self._home,))  # noqa: PTH111
+            facts = facts_of(it.call, it.spec, where, os.path.expanduser("~"), (self._home,))  # noqa: PTH111 - a text
             result = ToolResult(it.call.call_id, "", failed(status, told.get("result")))
             with self._store.change(Session(HOST, session_id), _start(), at=time()) as change:
                 outcome = discipline.anchored(change.state.policy, it.call, facts, result, at=time())
