@@ -4,6 +4,7 @@ import sysconfig
 from collections import Counter
 from pathlib import Path
 from random import Random
+from re import _parser  # type: ignore[attr-defined]  # nothing else says how little a pattern can match
 from secrets import randbits
 
 import pytest
@@ -13,13 +14,17 @@ from tests.ward import planted
 
 from jackstay.policy.believable import entropy
 from jackstay.policy.secret_kinds import KINDS
-from jackstay.policy.secrets import plain, problems, redact, secrets_in
+from jackstay.policy.secrets import LEAST_CHARS, plain, problems, redact, secrets_in
 from jackstay.ward.redact import redact_value
 from jackstay.ward.scan import Leak, checked, scan
 
 
 def test_the_table_s_own_examples_hold() -> None:
     assert problems() == []
+
+
+def test_no_kind_fits_into_fewer_characters_than_redact_looks_at() -> None:
+    assert min(_parser.parse(kind.pattern).getwidth()[0] for kind in KINDS) >= LEAST_CHARS
 
 
 def test_at_least_95_percent_of_freshly_made_secrets_of_fifty_kinds_are_found() -> None:

@@ -59,8 +59,9 @@ class Transcript:
         `make` gets what was made of the message before (None for the first one) and the message.
         """
         made = self._derived.setdefault(key, [])
-        for message in self._items[len(made) : self._length]:
-            made.append(make(made[-1] if made else None, message))
+        if len(made) < self._length:
+            for message in self._items[len(made) : self._length]:
+                made.append(make(made[-1] if made else None, message))
         return made if len(made) == self._length else made[: self._length]
 
     def call(self, call_id: str) -> ToolCall | None:

@@ -15,7 +15,7 @@ from jackstay.core.state import RunState
 from jackstay.engine import texts
 from jackstay.engine.bounds import RunBounds
 from jackstay.engine.compaction.measure import measured
-from jackstay.engine.compaction.plan import Forced, Plan, Surroundings, context_tokens, plan
+from jackstay.engine.compaction.plan import Forced, Plan, Surroundings, glance, plan
 from jackstay.engine.compaction.rebuild import Compacted, apply, finish, prepare
 from jackstay.engine.draft import Draft
 from jackstay.engine.overflow import is_silent_overflow, limit_named_in
@@ -27,13 +27,13 @@ def ready(draft: Draft, bounds: RunBounds) -> bool:
     params = bounds.compression
     if params is None or not params.enabled:
         return True
-    around = _around(draft.state, bounds)
-    found = plan(draft.state.transcript, params, around)
+    transcript, around = draft.state.transcript, _around(draft.state, bounds)
+    seen = glance(transcript, params, around)
+    found = None if seen.roomy and around.forced is None else plan(transcript, params, around)
     if found is not None:
         return _begin(draft, found, bounds)
-    transcript = draft.state.transcript
     limit = around.memory.window or bounds.context_length or params.default_context_length
-    draft.tell(ContextSizeEvent, len(transcript), context_tokens(transcript, around), limit)
+    draft.tell(ContextSizeEvent, len(transcript), seen.tokens, limit)
     return True
 
 

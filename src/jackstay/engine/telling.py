@@ -37,19 +37,21 @@ from jackstay.policy.masking import redact_once, redact_value
 
 def told(made: Step) -> Step:
     """The step as it may be stored and told; the very same one where there is nothing to take out."""
-    state, events, changed = made.state, [], False
-    for event in made.events:
+    told: list[Event] | None = None
+    for place, event in enumerate(made.events):
         tell = _TELL.get(type(event))
-        shown = event if tell is None else tell(event)
-        events.append(shown)
-        changed = changed or shown is not event
-        if tell is _pending:
-            state = _with_cards(state)
-        elif isinstance(shown, RunEndEvent) and shown.seq is not None:
-            state = _ended(state, shown)
-    if state is made.state and not changed:
+        if tell is not None and (shown := tell(event)) is not event:
+            told = told or list(made.events)
+            told[place] = shown
+    if told is None:
         return made
-    return replace(made, state=state, events=tuple(events))
+    state = made.state
+    for event in told:
+        if isinstance(event, HITLPendingEvent):
+            state = _with_cards(state)
+        elif isinstance(event, RunEndEvent) and event.seq is not None:
+            state = _ended(state, event)
+    return replace(made, state=state, events=tuple(told))
 
 
 def _with_cards(state: RunState) -> RunState:
@@ -133,10 +135,10 @@ def _told_call(call: ToolCall) -> ToolCall:
 
 
 def _reply(event: ReasonEndEvent) -> ReasonEndEvent:
-    text, calls = redact_once(event.text), tuple([_told_call(call) for call in event.calls])
+    text, calls = redact_once(event.text), [_told_call(call) for call in event.calls]
     error = told_error(event.error) if event.error is not None else None
     same = text is event.text and error is event.error and all(map(_is, calls, event.calls))
-    return event if same else replace(event, text=text, calls=calls, error=error)
+    return event if same else replace(event, text=text, calls=tuple(calls), error=error)
 
 
 def _pending(event: HITLPendingEvent) -> HITLPendingEvent:

@@ -121,7 +121,7 @@ def notice_text(window: LoopWindow, text: str, params: LoopParams) -> tuple[Loop
     """The window after a reply without calls, and the loop that shows when it keeps saying the same."""
     if not params.enabled or not text.strip():
         return window, None
-    mark = _digest(_normal(text).strip().lower())
+    mark = _digest_of(_normal(text).strip().lower())
     grown = replace(window, words=(*window.words, mark)[-params.window :])
     count = grown.words.count(mark)
     if count < params.max_repeat:
@@ -177,7 +177,7 @@ def call_mark(call: Done, *, exact: bool = False) -> str:
     """
     result = _ends(call.result)
     shape = (call.tool, call.args, result if exact else _normal(result), call.is_error)
-    return _digest(wire.canonical(shape).decode())
+    return _digest(wire.canonical(shape))
 
 
 def error_mark(call: Done) -> str:
@@ -186,13 +186,13 @@ def error_mark(call: Done) -> str:
     for value in call.args.values():
         if isinstance(value, str) and len(value) > 2:
             text = text.replace(value, "<argument>")
-    return _digest(call.tool + "\n" + _NUMBERS.sub("#", _QUOTED.sub("<quoted>", text)))
+    return _digest_of(call.tool + "\n" + _NUMBERS.sub("#", _QUOTED.sub("<quoted>", text)))
 
 
 def _ends(text: str) -> str:
     if len(text) <= 2 * _LOOKED_AT:
         return text
-    return f"{text[:_LOOKED_AT]} {_digest(text[_LOOKED_AT:-_LOOKED_AT])} {text[-_LOOKED_AT:]}"
+    return f"{text[:_LOOKED_AT]} {_digest_of(text[_LOOKED_AT:-_LOOKED_AT])} {text[-_LOOKED_AT:]}"
 
 
 def _normal(text: str) -> str:
@@ -219,26 +219,32 @@ def _normal_word(word: str) -> str:
     return word
 
 
-def _digest(text: str) -> str:
-    return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=_MARK // 2).hexdigest()
+def _digest_of(text: str) -> str:
+    return _digest(text.encode("utf-8", "replace"))
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=_MARK // 2).hexdigest()
 
 
 def _waits(call: Done, params: LoopParams) -> bool:
     """Is this a look at something that takes its time?"""
     if call.tool in params.polling:
         return True
-    return any([_WAITS.search(value) for value in call.args.values() if isinstance(value, str)])
+    for value in call.args.values():
+        if isinstance(value, str) and _WAITS.search(value):
+            return True
+    return False
 
 
 def _with_progress(
     known: tuple[str, ...], calls: Sequence[Done], marks: Sequence[str], params: LoopParams
 ) -> tuple[str, ...]:
     """The marks with those of new, successful edits made out."""
-    made = [*known]
     for call, mark in zip(calls, marks, strict=True):
         edits = (call.edits or call.tool in params.editing) and not call.is_error
-        made.append(_PROGRESS + mark if edits and mark not in map(_plain, made) else mark)
-    return tuple(made)
+        known = (*known, _PROGRESS + mark if edits and mark not in map(_plain, known) else mark)
+    return known
 
 
 def _with_errors(window: LoopWindow, errors: Sequence[str]) -> tuple[str, ...]:

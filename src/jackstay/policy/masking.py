@@ -9,6 +9,7 @@ from jackstay.policy.secrets import redact, secrets_in
 MAX_DEPTH = 20
 SHORT_KEY = 8  # characters of a key that can hold no secret itself
 _BARE = frozenset({int, float, bool, type(None)})
+_NESTS = (dict, list, tuple)
 
 redact_once = lru_cache(maxsize=32)(redact)  # a call is told three times, a result passes twice
 _MARK = re.compile(r"\[redacted:([a-z0-9-]+)\]")
@@ -19,22 +20,22 @@ def redact_value(value: Any, depth: int = 0) -> Any:
     """Plain JSON data with every text in it redacted, keys too; the very same where there is nothing to do."""
     if isinstance(value, str):
         return redact_once(value)
-    if not isinstance(value, dict | list | tuple):
+    if not isinstance(value, _NESTS):
         return value
     if depth > MAX_DEPTH:
         return "[too deep]"
     if isinstance(value, dict):
-        if all([_stays(key, item, depth) for key, item in value.items()]):
-            return value
-        return {_key(key): _beside(key, item, depth) for key, item in value.items()}
+        for key, item in value.items():
+            bare = type(item) in _BARE and type(key) is str and len(key) <= SHORT_KEY
+            if not (bare or _stays(key, item, depth)):
+                return {_key(key): _beside(key, item, depth) for key, item in value.items()}
+        return value
     items = [redact_value(item, depth + 1) for item in value]
     return value if all(was is now for was, now in zip(value, items, strict=True)) else items
 
 
 def _stays(key: Any, item: Any, depth: int) -> bool:
     """Is there nothing to take out of this entry?"""
-    if type(item) in _BARE and type(key) is str and len(key) <= SHORT_KEY:
-        return True
     told = _beside(key, item, depth)
     return _key(key) == key and (told is item or (isinstance(item, str) and told == item))
 

@@ -12,6 +12,7 @@ from jackstay.policy.late import late
 from jackstay.policy.secret_kinds import KINDS, SecretKind
 
 FEW_CHARS = 64  # up to which each character is looked at; from there on each keyword is looked for
+LEAST_CHARS = 9  # no kind fits into fewer
 MAX_TEXT = 4_000_000  # characters looked at; the rest of a longer text is cut off by `redact`
 
 
@@ -47,6 +48,8 @@ def secrets_in(text: str, *, config: bool = False) -> list[Secret]:
 
 def redact(text: str) -> str:
     """The text with every secret replaced by `[redacted:KIND]`; the same string when there is none."""
+    if len(text) < LEAST_CHARS:
+        return text
     if len(text) > MAX_TEXT:
         text = text[:MAX_TEXT] + "…"
     found = secrets_in(text)

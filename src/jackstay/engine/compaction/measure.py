@@ -1,6 +1,6 @@
 """How large is a transcript, in each way that compression looks at it? Every message is measured once."""
 
-from typing import NamedTuple
+import msgspec
 
 from jackstay.core.messages import Message
 from jackstay.core.transcript import Transcript
@@ -8,7 +8,7 @@ from jackstay.engine.compaction.clip import is_clippable
 from jackstay.engine.compaction.tokens import message_tokens
 
 
-class Measure(NamedTuple):
+class Measure(msgspec.Struct, frozen=True, gc=False):
     """Of the messages up to one: tokens in all, tokens of the largest that could be cut, how many are unpinned.
 
     `own` are the tokens of the last of them alone.
@@ -41,5 +41,5 @@ def unpinned(message: Message) -> int:
 
 def _with(before: Measure | None, message: Message) -> Measure:
     known, own = before or NOTHING, message_tokens(message)
-    largest = max(known.largest, own) if is_clippable(message) else known.largest
+    largest = own if own > known.largest and is_clippable(message) else known.largest
     return Measure(known.tokens + own, largest, known.unpinned + unpinned(message), own)

@@ -112,7 +112,7 @@ def plan(transcript: Transcript, params: CompressionParams, around: Surroundings
     A turn that needs nothing costs what is new since the last one. Forced plans shrink from the size of the
     request that failed and the limit it named.
     """
-    if not params.enabled or (around.forced is None and _has_room(transcript, params, around)):
+    if not params.enabled or (around.forced is None and glance(transcript, params, around).roomy):
         return None
     size = measured(transcript)
     raw = size.tokens + around.overhead
@@ -135,14 +135,21 @@ def plan(transcript: Transcript, params: CompressionParams, around: Surroundings
     return found if cut else None
 
 
-def _has_room(transcript: Transcript, params: CompressionParams, around: Surroundings) -> bool:
-    """Is it plain at once that nothing is due and no message too large? The usual case."""
-    size, memory = measured(transcript), around.memory
-    if size.unpinned >= params.trigger_messages:
-        return False
-    tokens = memory.calibration.correct(size.tokens + around.overhead, len(transcript))
+class Glance(msgspec.Struct, frozen=True, gc=False):
+    """The next request at first sight: its tokens, and whether plainly nothing is due and no message too large."""
+
+    tokens: int
+    roomy: bool
+
+
+def glance(transcript: Transcript, params: CompressionParams, around: Surroundings) -> Glance:
+    """What there is to see without looking at single messages: in most turns that is all there is to do."""
+    size, calibration = measured(transcript), around.memory.calibration
+    tokens = calibration.correct(size.tokens + around.overhead, len(transcript))
     threshold = params.threshold(window_of(params, around))
-    return tokens < threshold and size.largest <= int(params.message_cap(threshold) / memory.calibration.factor)
+    roomy = size.unpinned < params.trigger_messages and tokens < threshold
+    cap = params.message_cap(threshold) / calibration.factor
+    return Glance(tokens, roomy and size.largest <= int(cap))
 
 
 def window_of(params: CompressionParams, around: Surroundings) -> int:

@@ -60,12 +60,12 @@ _LEVELS = bytes(b"c"[0] if code < 0xD8 else b"r"[0] for code in range(256))
 # A line drawn with one sign is a token or two, however long.
 _RULER = re.compile(r"([-=_*#~.+])\1{7,}")
 _RULERS = tuple(sign * 8 for sign in "-=_*#~.+")
+_LIKE_A_RULER = b"p" * 8
 
+_LEAST_RUN = 24  # a shorter text has nothing opaque in it
 _RUN = re.compile(r"[A-Za-z0-9+]{24,}")
 _OPAQUE_RATE = 0.73  # base64 and the like: no words, few merges
 _HEX_RATE = 0.56
-
-_SHORT = 32  # characters up to which a count is remembered
 
 _IMAGE_MAX = 1_600
 _IMAGE_BASE = 85
@@ -73,13 +73,22 @@ _IMAGE_BASE = 85
 
 def text_tokens(text: str) -> int:
     """How many tokens a text makes, within about a tenth for prose, code, JSON and East Asian text."""
-    return _short_tokens(text) if len(text) <= _SHORT else _text_tokens(text)
+    if len(text) < _LEAST_RUN and text.isascii():
+        classes = text.encode().translate(_CLASSES)
+        if _LIKE_A_RULER not in classes:
+            return _class_tokens(classes)
+    return _text_tokens(text)
 
 
 @lru_cache(4096)
-def _short_tokens(text: str) -> int:
-    """The same few words come again and again: names of tools, short answers."""
-    return _text_tokens(text)
+def _class_tokens(classes: bytes) -> int:
+    """Of short texts the same few shapes come again and again: numbers, names of tools, small arguments."""
+    return max(1, round(_tally(classes))) if classes else 0
+
+
+def _tally(classes: bytes) -> float:
+    count = (b"n%bn" % classes).count
+    return sum([rate * count(pattern) for pattern, rate in _ASCII_RATES])
 
 
 def _text_tokens(text: str) -> int:
@@ -90,9 +99,7 @@ def _text_tokens(text: str) -> int:
     plain, count = _without_opaque(text)
     if not plain.isascii():
         count += _script_tokens(plain)
-    classes = b"n%bn" % plain.encode("ascii", "ignore").translate(_CLASSES)
-    tally = classes.count
-    count += sum([rate * tally(pattern) for pattern, rate in _ASCII_RATES])
+    count += _tally(plain.encode("ascii", "ignore").translate(_CLASSES))
     return max(1, round(count))
 
 
