@@ -290,14 +290,16 @@ def observed(draft: Draft, seen: Observed, bounds: RunBounds) -> bool:
     else:
         calls[index] = _returned(draft, item, seen, bounds)
     batch = replace(batch, calls=tuple(calls), ran=True)
-    if any([c.status == "started" and not c.below for c in calls]):
-        draft.set(batch=_record(draft, batch))
-        return False
-    if any([c.below for c in calls]):
+    left = [c for c in calls if c.status == "started"]
+    if not left:
+        return advance(draft, batch, bounds)
+    batch = _record(draft, batch)
+    if all(c.below for c in left):
         draft.tell(ActionEndEvent)
-        suspend(draft, replace(_record(draft, batch), started=False))
-        return False
-    return advance(draft, batch, bounds)
+        suspend(draft, replace(batch, started=False))
+    else:
+        draft.set(batch=batch)
+    return False
 
 
 def _returned(draft: Draft, item: BatchCall, seen: Observed, bounds: RunBounds) -> BatchCall:

@@ -87,8 +87,7 @@ def _approve_plan(draft: Draft, command: Command, bounds: RunBounds) -> None:
 
 def read_markers(draft: Draft, text: str, bounds: RunBounds) -> None:
     """Follow the markers in what the model has said."""
-    if draft.state.policy.mode != "off":
-        _take(draft, discipline.note(draft.state.policy, text, data=bounds.data))
+    _take(draft, discipline.note(draft.state.policy, text, data=bounds.data))
 
 
 def puts_plan(draft: Draft, text: str) -> bool:
@@ -122,8 +121,6 @@ def guide(draft: Draft, bounds: RunBounds) -> tuple[str, ...]:
 def delivered(draft: Draft, bounds: RunBounds) -> None:
     """The model has answered: what it was told with the request is not said again."""
     policy = draft.state.policy
-    if policy.mode == "off":
-        return
     for name in policy.phase.wanted:
         policy = discipline.loaded(policy, name)
     draft.set(policy=discipline.told(policy, data=bounds.data))

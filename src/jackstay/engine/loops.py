@@ -33,7 +33,7 @@ def after_batch(draft: Draft, batch: Batch, bounds: RunBounds) -> None:
 
 
 def _done(item: BatchCall, result: ToolResult) -> Done:
-    edits = any(path.changes for path in item.facts.paths)
+    edits = any([path.changes for path in item.facts.paths])
     return Done(item.call.tool, item.call.args, result.text, result.is_error, edits)
 
 

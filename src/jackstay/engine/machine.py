@@ -89,18 +89,17 @@ def _begin(draft: Draft, begin: Begin, bounds: RunBounds) -> None:
 def _replied(draft: Draft, reply: Replied, bounds: RunBounds) -> None:
     if context.was_cut(draft, reply, bounds):
         return
-    state = draft.state
-    message = turns.name_calls(state, reply.message)
-    calls = message.calls
-    text = message.text
+    state, message = draft.state, turns.name_calls(draft.state, reply.message)
+    calls, text = message.calls, message.text
     draft.set(
         usage=state.usage.plus(reply.usage), active_s=state.active_s + reply.took_s, reasoning=False,
         calls_made=state.calls_made + len(calls), memory=context.learnt(state, reply.usage, bounds),
         overflows=0, overflow_limit=None, notes=(),
     )  # fmt: skip
     draft.tell(ReasonEndEvent, state.turn, text, calls, reply.usage)
-    discipline.delivered(draft, bounds)
-    discipline.read_markers(draft, text, bounds)
+    if state.policy.mode != "off":
+        discipline.delivered(draft, bounds)
+        discipline.read_markers(draft, text, bounds)
     if discipline.puts_plan(draft, text):
         context.pin_plan(draft, message)
     else:

@@ -102,11 +102,10 @@ def notice(
     kept = params.kept
     marks = [call_mark(one, exact=_waits(one, params)) for one in calls]
     errors = [error_mark(one) if one.is_error else "" for one in calls]
-    grown = replace(
-        window,
-        marks=_with_progress(window.marks, calls, marks, params)[-kept:],
-        errors=_with_errors(window, errors)[-kept:],
-        words=(),
+    grown = LoopWindow(
+        _with_progress(window.marks, calls, marks, params)[-kept:],
+        _with_errors(window, errors)[-kept:],
+        found=window.found,
     )
     seen = _seen(grown, calls, marks, errors, params)
     if seen is None:
@@ -231,10 +230,7 @@ def _waits(call: Done, params: LoopParams) -> bool:
     """Is this a look at something that takes its time?"""
     if call.tool in params.polling:
         return True
-    for value in call.args.values():
-        if isinstance(value, str) and _WAITS.search(value):
-            return True
-    return False
+    return any([_WAITS.search(value) for value in call.args.values() if isinstance(value, str)])
 
 
 def _with_progress(
@@ -249,9 +245,9 @@ def _with_progress(
 
 def _with_errors(window: LoopWindow, errors: Sequence[str]) -> tuple[str, ...]:
     """One entry for each mark; nothing at all while no call has failed."""
-    if not window.errors and not any(errors):
-        return ()
-    return (*(window.errors or ("",) * len(window.marks)), *errors)
+    if window.errors or any(errors):
+        return (*(window.errors or ("",) * len(window.marks)), *errors)
+    return ()
 
 
 def _plain(mark: str) -> str:

@@ -136,7 +136,7 @@ def plan(transcript: Transcript, params: CompressionParams, around: Surroundings
 
 
 class Glance(msgspec.Struct, frozen=True, gc=False):
-    """The next request at first sight: its tokens, and whether plainly nothing is due and no message too large."""
+    """The next request at first sight: its tokens; `roomy`: plainly nothing is due and no message too large."""
 
     tokens: int
     roomy: bool
