@@ -79,12 +79,12 @@ class Message(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     @property
     def text(self) -> str:
         """All plain words of the message."""
-        return "".join([part.text for part in self.parts if isinstance(part, Text)])
+        return "".join([part.text for part in self.parts if type(part) is Text])
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
         """The calls it asks for, in order."""
-        return tuple([part for part in self.parts if isinstance(part, ToolCall)])
+        return tuple([part for part in self.parts if type(part) is ToolCall])
 
 
 class Usage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):

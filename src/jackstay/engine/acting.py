@@ -150,8 +150,8 @@ def advance(draft: Draft, batch: Batch, bounds: RunBounds, *, fresh: int = -1) -
     `fresh` is the position of a call that was judged just now.
     """
     calls = list(batch.calls)
-    index = _first_open(calls)
-    while index < len(calls):
+    index, count = _first_open(calls), len(calls)
+    while index < count:
         current = calls[index]
         if current.refusal is not None:
             calls[index] = _refuse(draft, current, current.refusal)
@@ -165,12 +165,12 @@ def advance(draft: Draft, batch: Batch, bounds: RunBounds, *, fresh: int = -1) -
             batch = replace(batch, ran=True)  # it may have moved the phase
             index += 1
             continue
-        for position in _side_by_side(calls, index):
+        for position in range(index, _end_of_stretch(calls, index)):
             if calls[position].result is None:
                 calls[position] = _take_up(draft, calls[position], bounds)
         break
-    batch = _record(draft, replace(batch, calls=tuple(calls)))
-    if index < len(calls):
+    batch = _record(draft, batch, calls)
+    if index < count:
         draft.set(batch=batch)
         return False
     draft.set(batch=None)
@@ -193,13 +193,13 @@ def _is_stale(item: BatchCall) -> bool:
     return not item.facts.reads_only
 
 
-def _side_by_side(calls: list[BatchCall], index: int) -> range:
-    """The positions from `index` on that may run together: one call, or a stretch of calls that only read."""
+def _end_of_stretch(calls: list[BatchCall], index: int) -> int:
+    """Up to where calls may run together from `index` on: one call, or a stretch of calls that only read."""
     end = index + 1
-    if calls[index].facts.reads_only:
+    if end < len(calls) and calls[index].facts.reads_only:
         while end < len(calls) and _may_join(calls[end]):
             end += 1
-    return range(index, end)
+    return end
 
 
 def _may_join(item: BatchCall) -> bool:
@@ -249,20 +249,16 @@ def finish(draft: Draft, item: BatchCall, result: ToolResult, took_s: float) -> 
     return replace(item, status="finished", result=result, below=())
 
 
-def _record(draft: Draft, batch: Batch) -> Batch:
-    """Put into the transcript what is known by now, in call order."""
-    told = batch.told
+def _record(draft: Draft, batch: Batch, calls: list[BatchCall]) -> Batch:
+    """The batch with its calls as they are now; what is known by now goes into the transcript, in call order."""
     found: list[Message] = []
-    while told < len(batch.calls):
-        result = batch.calls[told].result
-        if result is None:
+    for item in calls[batch.told :]:
+        if item.result is None:
             break
-        found.append(observation(result))
-        told += 1
-    if not found:
-        return batch
-    draft.say(*found)
-    return replace(batch, told=told)
+        found.append(observation(item.result))
+    if found:
+        draft.say(*found)
+    return replace(batch, calls=tuple(calls), told=batch.told + len(found))
 
 
 def observed(draft: Draft, seen: Observed, bounds: RunBounds) -> bool:
@@ -289,11 +285,10 @@ def observed(draft: Draft, seen: Observed, bounds: RunBounds) -> bool:
         calls[index] = replace(item, below=seen.below.waiting)
     else:
         calls[index] = _returned(draft, item, seen, bounds)
-    batch = replace(batch, calls=tuple(calls), ran=True)
     left = [c for c in calls if c.status == "started"]
     if not left:
-        return advance(draft, batch, bounds)
-    batch = _record(draft, batch)
+        return advance(draft, replace(batch, calls=tuple(calls), ran=True), bounds)
+    batch = _record(draft, replace(batch, ran=True), calls)
     if all(c.below for c in left):
         draft.tell(ActionEndEvent)
         suspend(draft, replace(batch, started=False))
@@ -389,7 +384,7 @@ def give_up(
         elif stopped is None or not stopped.resumable:
             result = ToolResult(call_id, texts.not_run(text), is_error=True, executed=False)
             calls[index] = replace(item, status="finished", result=result)
-    left = _record(draft, replace(batch, calls=tuple(calls), ran=True, started=False))
+    left = _record(draft, replace(batch, ran=True, started=False), calls)
     if batch.started:
         draft.tell(ActionEndEvent)
     draft.set(batch=left if any(c.result is None for c in calls) else None)

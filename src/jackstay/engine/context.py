@@ -132,7 +132,7 @@ def _rebuild(draft: Draft, done: Compacted, bounds: RunBounds) -> None:
     draft.set(memory=replace(done.memory, model=bounds.model))
     if done.changed:
         draft.rebuild([(line.at, line.message) for line in done.lines])
-        draft.keep(done.originals)
+        draft.artifacts.extend(done.originals)
         draft.set(recallable=True)
     draft.tell(
         ContextSizeEvent, done.after.messages, done.after.tokens, done.limit, done.changed,

@@ -30,29 +30,20 @@ class Step(msgspec.Struct, frozen=True, gc=False):
     stored: bool = True
 
 
-class Draft:
-    """Collects the changes of one step. It lives for one call of `step` and is never shared."""
+class Draft(msgspec.Struct, gc=False):
+    """Collects the changes of one step. It lives for one call of `step` and is never shared.
 
-    __slots__ = ("_amended", "_appended", "_artifacts", "_seq", "at", "effects", "events", "state")
+    `seq` is the number of the last event told; `artifacts` are whole texts behind what is shown shortened.
+    """
 
-    def __init__(self, state: RunState, at: float) -> None:
-        self.state = state
-        self.at = at
-        self.events: list[Event] = []
-        self.effects: list[Effect] = []
-        self._seq = state.seq
-        self._appended: list[Message] = []
-        self._amended: list[tuple[int, Message]] = []
-        self._artifacts: list[Artifact] = []
-
-    @property
-    def seq(self) -> int:
-        """The number of the last event told."""
-        return self._seq
-
-    def keep(self, artifacts: Sequence[Artifact]) -> None:
-        """Store whole texts behind what is shown shortened from now on."""
-        self._artifacts.extend(artifacts)
+    state: RunState
+    at: float
+    seq: int
+    events: list[Event] = []
+    effects: list[Effect] = []
+    appended: list[Message] = []
+    amended: list[tuple[int, Message]] = []
+    artifacts: list[Artifact] = []
 
     def set(self, **changes: Any) -> None:
         """Change fields of the state."""
@@ -60,9 +51,9 @@ class Draft:
 
     def tell(self, kind: type[BaseEvent], *fields: Any) -> None:
         """Add an event of the run."""
-        self._seq += 1
+        self.seq += 1
         state = self.state
-        self.events.append(kind(state.run_id, state.session_id, self._seq, self.at, *fields))  # type: ignore[arg-type]  # every subclass is in the union
+        self.events.append(kind(state.run_id, state.session_id, self.seq, self.at, *fields))  # type: ignore[arg-type]  # every subclass is in the union
 
     def do(self, *effects: Effect) -> None:
         """Ask the world for something."""
@@ -70,23 +61,23 @@ class Draft:
 
     def say(self, *messages: Message) -> None:
         """Add messages to the transcript."""
-        self._appended.extend(messages)
+        self.appended.extend(messages)
         self.state = replace(self.state, transcript=self.state.transcript.append(*messages))
 
     def amend(self, index: int, message: Message) -> None:
         """Put another message in place of one of the transcript."""
-        rows = rows_of(self.state.view, self.state.rows + len(self._appended))
-        self._amended.append((rows[index], message))
+        rows = rows_of(self.state.view, self.state.rows + len(self.appended))
+        self.amended.append((rows[index], message))
         self.state = replace(self.state, transcript=self.state.transcript.amend(index, message))
 
     def rebuild(self, lines: Sequence[tuple[int | None, Message]]) -> None:
         """Another transcript: each message with its position in the present one, or None where it is new."""
-        before = rows_of(self.state.view, self.state.rows + len(self._appended))
+        before = rows_of(self.state.view, self.state.rows + len(self.appended))
         new = [message for at, message in lines if at is None]
-        fresh = iter(range(self.state.rows + len(self._appended), 1 << 62))
+        fresh = iter(range(self.state.rows + len(self.appended), 1 << 62))
         rows = [before[at] if at is not None else next(fresh) for at, _ in lines]
-        self._appended.extend(new)
-        total = self.state.rows + len(self._appended)
+        self.appended.extend(new)
+        total = self.state.rows + len(self.appended)
         view = view_of(rows, total)
         self.state = replace(self.state, view=view, transcript=Transcript(message for _, message in lines))
 
@@ -101,10 +92,11 @@ class Draft:
 
     def step(self) -> Step:
         """The finished step."""
-        appended = tuple(self._appended)
-        state = replace(self.state, seq=self._seq, rows=self.state.rows + len(appended))
-        amended, artifacts = tuple(self._amended), tuple(self._artifacts)
-        return Step(state, tuple(self.events), tuple(self.effects), appended, amended, artifacts)
+        state = replace(self.state, seq=self.seq, rows=self.state.rows + len(self.appended))
+        return Step(
+            state, tuple(self.events), tuple(self.effects), tuple(self.appended), tuple(self.amended),
+            tuple(self.artifacts),
+        )  # fmt: skip
 
     def unstored(self) -> Step:
         """The events alone, for a request that changed nothing."""

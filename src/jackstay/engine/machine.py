@@ -31,19 +31,19 @@ from jackstay.engine.telling import told
 
 def step(state: RunState, happened: Input, bounds: RunBounds = DEFAULT_BOUNDS) -> Step:
     """The step that this input leads to, told without secrets. Pure: equal arguments, equal answers."""
-    made = _step(state, happened, bounds)
+    draft = Draft(state, happened.at, state.seq)
+    made = _take(draft, happened, bounds)
     return told(made) if bounds.redacts else made
 
 
-def _step(state: RunState, happened: Input, bounds: RunBounds) -> Step:
-    draft = Draft(state, happened.at)
+def _take(draft: Draft, happened: Input, bounds: RunBounds) -> Step:
     match happened:
         case Replied():
             _replied(draft, happened, bounds)
-        case Summarised():
-            _summarised(draft, happened, bounds)
         case Observed():
             _observed(draft, happened, bounds)
+        case Summarised():
+            _summarised(draft, happened, bounds)
         case Begin():
             _begin(draft, happened, bounds)
         case Judged():

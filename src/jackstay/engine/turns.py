@@ -64,10 +64,10 @@ def name_calls(state: RunState, message: Message) -> Message:
     seen: set[str] = set()
     renamed: dict[int, str] = {}
     for index, part in enumerate(message.parts):
-        if not isinstance(part, ToolCall):
+        if type(part) is not ToolCall:
             continue
         name = part.call_id
-        forgotten = bool(state.view) and len(name) < UNIQUE_CHARS
+        forgotten = state.view and len(name) < UNIQUE_CHARS
         if not is_call_id(name) or name in seen or forgotten or state.transcript.call(name) is not None:
             name = renamed[index] = _fresh(state, seen, len(seen) + 1)
         seen.add(name)

@@ -156,15 +156,13 @@ def message_tokens(message: Message) -> int:
     count = PER_MESSAGE
     for part in message.parts:
         match part:
-            case Text():
-                count += text_tokens(part.text)
-            case Thinking():
-                count += text_tokens(part.text)
+            case ToolResult():
+                count += PER_CALL + text_tokens(part.text)
             case ToolCall():
                 arguments = text_tokens(part.raw) if part.raw is not None else json_tokens(part.args)
                 count += PER_CALL + text_tokens(part.tool) + arguments
-            case ToolResult():
-                count += PER_CALL + text_tokens(part.text)
+            case Text() | Thinking():
+                count += text_tokens(part.text)
             case Image():
                 count += min(_IMAGE_MAX, _IMAGE_BASE + len(part.data) // 64)
             case UnknownPart():
