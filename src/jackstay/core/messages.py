@@ -79,12 +79,20 @@ class Message(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     @property
     def text(self) -> str:
         """All plain words of the message."""
-        return "".join([part.text for part in self.parts if type(part) is Text])
+        words = ""
+        for part in self.parts:
+            if type(part) is Text:
+                words += part.text
+        return words
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
         """The calls it asks for, in order."""
-        return tuple([part for part in self.parts if type(part) is ToolCall])
+        calls: tuple[ToolCall, ...] = ()
+        for part in self.parts:
+            if type(part) is ToolCall:
+                calls = (*calls, part)
+        return calls
 
 
 class Usage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):

@@ -45,7 +45,7 @@ def judge(
     held = draft.state.policy.held
     if held and not approved:
         decision = strictest((decision, Ask(held, "loop")))
-    weighed = discipline.weigh(draft, call, facts, bounds)
+    weighed = discipline.weigh(draft, call, facts, bounds) if draft.state.policy.mode != "off" else None
     if weighed is not None and weighed.decision.severity > decision.severity:
         decision = weighed.decision
         if not approved or isinstance(decision, Deny):
@@ -171,9 +171,9 @@ def advance(draft: Draft, batch: Batch, bounds: RunBounds, *, fresh: int = -1) -
         break
     batch = _record(draft, batch, calls)
     if index < count:
-        draft.set(batch=batch)
+        draft.state = replace(draft.state, batch=batch)
         return False
-    draft.set(batch=None)
+    draft.state = replace(draft.state, batch=None)
     draft.tell(ActionEndEvent)
     loops.after_batch(draft, batch, bounds)
     return True
@@ -221,11 +221,12 @@ def _take_up(draft: Draft, item: BatchCall, bounds: RunBounds) -> BatchCall:
     if item.status == "started":  # its subagents go on where a suspension or a crash has left them
         draft.do(RunTool(call))
         return item
-    discipline.take_up(draft, call, item.facts, bounds)
+    if draft.state.policy.mode != "off":
+        discipline.take_up(draft, call, item.facts, bounds)
     for path, backup_id in item.facts.backups:
         draft.tell(BackupTakenEvent, path, backup_id)
     draft.tell(ToolCallStartEvent, call.call_id, call.tool, snapshot(call.args))
-    draft.do(RunTool(call))
+    draft.effects.append(RunTool(call))
     return replace(item, status="started")
 
 
@@ -250,7 +251,7 @@ def finish(draft: Draft, item: BatchCall, result: ToolResult, took_s: float) -> 
 
 
 def _record(draft: Draft, batch: Batch, calls: list[BatchCall]) -> Batch:
-    """The batch with its calls as they are now; what is known by now goes into the transcript, in call order."""
+    """The batch with its calls as they are now; known results go into the transcript, in call order."""
     found: list[Message] = []
     for item in calls[batch.told :]:
         if item.result is None:
@@ -298,7 +299,9 @@ def observed(draft: Draft, seen: Observed, bounds: RunBounds) -> bool:
 
 
 def _returned(draft: Draft, item: BatchCall, seen: Observed, bounds: RunBounds) -> BatchCall:
-    result, outcome = discipline.observe(draft, item.call, item.facts, _with_comment(item, seen.result), bounds)
+    result, outcome = _with_comment(item, seen.result) if item.decision is not None else seen.result, None
+    if draft.state.policy.mode != "off":
+        result, outcome = discipline.observe(draft, item.call, item.facts, result, bounds)
     done = finish(draft, item, result, seen.took_s)
     discipline.tell(draft, outcome)
     if result.truncated and not draft.state.recallable:

@@ -152,10 +152,10 @@ def _around(state: RunState, bounds: RunBounds, events: tuple[Event, ...] = ()) 
     )  # fmt: skip
 
 
-def pin_plan(draft: Draft, reply: Message) -> None:
-    """Say the reply that puts a plan: it stays to the letter, in place of the plan before it."""
+def as_plan(draft: Draft, reply: Message) -> Message:
+    """The reply that puts a plan, to be said: it stays to the letter, in place of the plan before it."""
     _unpin(draft, lambda index, message: message.role == "assistant")
-    draft.say(replace(reply, pinned=True))
+    return replace(reply, pinned=True)
 
 
 def unpin_earlier(draft: Draft, window: int) -> None:

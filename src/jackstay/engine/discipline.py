@@ -92,8 +92,7 @@ def read_markers(draft: Draft, text: str, bounds: RunBounds) -> None:
 
 def puts_plan(draft: Draft, text: str) -> bool:
     """Does this reply put the plan that the task goes by from here on?"""
-    policy = draft.state.policy
-    return policy.mode != "off" and policy.phase.phase is Phase.PLANNING and Marker.PLAN in markers(text)
+    return draft.state.policy.phase.phase is Phase.PLANNING and Marker.PLAN in markers(text)
 
 
 def guide(draft: Draft, bounds: RunBounds) -> tuple[str, ...]:
@@ -102,8 +101,6 @@ def guide(draft: Draft, bounds: RunBounds) -> tuple[str, ...]:
     It counts as said once the model has answered (`delivered`): a crash or a failed request loses none of it.
     """
     policy = draft.state.policy
-    if policy.mode == "off":
-        return ()
     notes: list[str] = []
     block = anchor.block(policy.anchor)
     if block is not None:

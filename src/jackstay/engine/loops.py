@@ -24,17 +24,21 @@ def after_batch(draft: Draft, batch: Batch, bounds: RunBounds) -> None:
     """Weigh a finished batch with its results; a loop is told to the model behind the observations."""
     if bounds.loops is None:
         return
-    done = [_done(item, item.result) for item in batch.calls if item.result is not None]
+    done: list[Done] = []
+    for item in batch.calls:
+        if item.result is not None:
+            done.append(_done(item, item.result))
     policy = draft.state.policy
     window, finding = notice(policy.loop, done, bounds.loops)
-    draft.set(policy=replace(policy, loop=window, held=""))
+    draft.state = replace(draft.state, policy=replace(policy, loop=window, held=""))
     if finding is not None:
         _tell(draft, finding)
 
 
 def _done(item: BatchCall, result: ToolResult) -> Done:
-    edits = any([path.changes for path in item.facts.paths])
-    return Done(item.call.tool, item.call.args, result.text, result.is_error, edits)
+    call, paths = item.call, item.facts.paths
+    edits = bool(paths) and any(path.changes for path in paths)
+    return Done(call.tool, call.args, result.text, result.is_error, edits)
 
 
 def after_words(draft: Draft, text: str, bounds: RunBounds) -> None:

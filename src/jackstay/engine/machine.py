@@ -2,6 +2,8 @@
 
 from typing import assert_never
 
+from msgspec.structs import replace
+
 from jackstay.core.events import (
     ReasonEndEvent,
     RunStartEvent,
@@ -32,11 +34,6 @@ from jackstay.engine.telling import told
 def step(state: RunState, happened: Input, bounds: RunBounds = DEFAULT_BOUNDS) -> Step:
     """The step that this input leads to, told without secrets. Pure: equal arguments, equal answers."""
     draft = Draft(state, happened.at, state.seq)
-    made = _take(draft, happened, bounds)
-    return told(made) if bounds.redacts else made
-
-
-def _take(draft: Draft, happened: Input, bounds: RunBounds) -> Step:
     match happened:
         case Replied():
             _replied(draft, happened, bounds)
@@ -49,7 +46,8 @@ def _take(draft: Draft, happened: Input, bounds: RunBounds) -> Step:
         case Judged():
             _judged(draft, happened, bounds)
         case Resumed():
-            return resuming.resume(draft, happened, bounds)
+            made = resuming.resume(draft, happened, bounds)
+            return told(made) if bounds.redacts else made
         case Retried():
             draft.tell(WarningEvent, texts.retried(happened.error, happened.attempt))
         case CallFailed():
@@ -58,7 +56,8 @@ def _take(draft: Draft, happened: Input, bounds: RunBounds) -> Step:
             stopping.cancel(draft, happened, bounds)
         case _:
             assert_never(happened)
-    return draft.step()
+    made = draft.step()
+    return told(made) if bounds.redacts else made
 
 
 # -- beginning ---------------------------------------------------------------------------------------------
@@ -91,8 +90,8 @@ def _replied(draft: Draft, reply: Replied, bounds: RunBounds) -> None:
         return
     state, message = draft.state, turns.name_calls(draft.state, reply.message)
     calls, text = message.calls, message.text
-    draft.set(
-        usage=state.usage.plus(reply.usage), active_s=state.active_s + reply.took_s, reasoning=False,
+    draft.state = replace(
+        state, usage=state.usage.plus(reply.usage), active_s=state.active_s + reply.took_s, reasoning=False,
         calls_made=state.calls_made + len(calls), memory=context.learnt(state, reply.usage, bounds),
         overflows=0, overflow_limit=None, notes=(),
     )  # fmt: skip
@@ -100,10 +99,9 @@ def _replied(draft: Draft, reply: Replied, bounds: RunBounds) -> None:
     if state.policy.mode != "off":
         discipline.delivered(draft, bounds)
         discipline.read_markers(draft, text, bounds)
-    if discipline.puts_plan(draft, text):
-        context.pin_plan(draft, message)
-    else:
-        draft.say(message)
+        if discipline.puts_plan(draft, text):
+            message = context.as_plan(draft, message)
+    draft.say(message)
     if state.closing_turn:
         if calls:
             unrun = Batch(tuple(BatchCall(call) for call in calls))
@@ -132,8 +130,7 @@ def _take_batch(
         )
         batch = Batch(refused)
     else:
-        judged = [acting.judge(draft, c, f, bounds) for c, f in zip(calls, facts, strict=True)]
-        batch = Batch(tuple(judged))
+        batch = Batch(tuple([acting.judge(draft, c, f, bounds) for c, f in zip(calls, facts, strict=True)]))
     if batch.waiting:
         acting.suspend(draft, batch)
     elif acting.start(draft, batch, bounds):
@@ -141,7 +138,7 @@ def _take_batch(
 
 
 def _observed(draft: Draft, seen: Observed, bounds: RunBounds) -> None:
-    draft.set(active_s=draft.state.active_s + seen.took_s)
+    draft.state = replace(draft.state, active_s=draft.state.active_s + seen.took_s)
     if acting.observed(draft, seen, bounds):
         turns.next_turn(draft, bounds)
 

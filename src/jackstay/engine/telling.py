@@ -6,6 +6,7 @@ they are stored or published: this is the one place. What tools say loses them b
 """
 
 from collections.abc import Callable
+from operator import is_
 from typing import Any
 
 from msgspec.structs import replace
@@ -135,15 +136,15 @@ def _told_call(call: ToolCall) -> ToolCall:
 
 
 def _reply(event: ReasonEndEvent) -> ReasonEndEvent:
-    text, calls = redact_once(event.text), [_told_call(call) for call in event.calls]
+    text, calls = redact_once(event.text), tuple(map(_told_call, event.calls))
     error = told_error(event.error) if event.error is not None else None
-    same = text is event.text and error is event.error and all(map(_is, calls, event.calls))
-    return event if same else replace(event, text=text, calls=tuple(calls), error=error)
+    same = text is event.text and error is event.error and all(map(is_, calls, event.calls))
+    return event if same else replace(event, text=text, calls=calls, error=error)
 
 
 def _pending(event: HITLPendingEvent) -> HITLPendingEvent:
     tasks = tuple(told_task(task) for task in event.pending_tasks)
-    return event if all(map(_is, tasks, event.pending_tasks)) else replace(event, pending_tasks=tasks)
+    return event if all(map(is_, tasks, event.pending_tasks)) else replace(event, pending_tasks=tasks)
 
 
 def _decided(event: HITLDecidedEvent) -> HITLDecidedEvent:
@@ -154,12 +155,12 @@ def _decided(event: HITLDecidedEvent) -> HITLDecidedEvent:
 
 
 def _start(event: ToolCallStartEvent) -> ToolCallStartEvent:
-    args = told_args(event.args)
+    args = redact_value(event.args)
     return event if args is event.args else replace(event, args=args)
 
 
 def _end(event: ToolCallEndEvent) -> ToolCallEndEvent:
-    args, text = told_args(event.args), redact_once(event.text)
+    args, text = redact_value(event.args), redact_once(event.text)
     return event if args is event.args and text is event.text else replace(event, args=args, text=text)
 
 
@@ -178,10 +179,6 @@ def _field(name: str) -> Callable[[Any], Any]:
         return event if told is was else replace(event, **{name: told})
 
     return tell
-
-
-def _is(one: object, other: object) -> bool:
-    return one is other
 
 
 _TELL: dict[type[Event], Callable[[Any], Any]] = {

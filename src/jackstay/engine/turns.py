@@ -30,10 +30,12 @@ def ask(draft: Draft, bounds: RunBounds) -> None:
         notes = (texts.SUM_UP,)
     elif bounds.auto_rethink and turn == bounds.budget.max_turns and turn > 1:
         notes = (texts.RETHINK,)
-    notes = (*discipline.guide(draft, bounds), *notes)
-    draft.set(turn=turn, reasoning=True, closing_turn=spent is not None, notes=notes)
+    if state.policy.mode != "off":
+        notes = (*discipline.guide(draft, bounds), *notes)
+    last = spent is not None
+    draft.state = replace(draft.state, turn=turn, reasoning=True, closing_turn=last, notes=notes)
     draft.tell(ReasonStartEvent, turn)
-    draft.do(CallModel(turn, spent is not None, notes))
+    draft.effects.append(CallModel(turn, last, notes))
 
 
 def spent_limit(state: RunState, bounds: RunBounds) -> str | None:

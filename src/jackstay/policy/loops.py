@@ -100,16 +100,18 @@ def notice(
     if not params.enabled or not calls:
         return window, None
     kept = params.kept
-    marks = [call_mark(one, exact=_waits(one, params)) for one in calls]
-    errors = [error_mark(one) if one.is_error else "" for one in calls]
-    grown = LoopWindow(
-        _with_progress(window.marks, calls, marks, params)[-kept:],
-        _with_errors(window, errors)[-kept:],
-        found=window.found,
-    )
+    known, marks, errors = window.marks, [], []
+    for call in calls:
+        mark = call_mark(call, exact=_waits(call, params))
+        marks.append(mark)
+        errors.append(error_mark(call) if call.is_error else "")
+        edits = (call.edits or call.tool in params.editing) and not call.is_error
+        known = (*known, _PROGRESS + mark if edits and mark not in map(_plain, known) else mark)
+    failed = _with_errors(window, errors) if window.errors or any(errors) else ()
+    grown = LoopWindow(known[-kept:], failed[-kept:], found=window.found)
     seen = _seen(grown, calls, marks, errors, params)
     if seen is None:
-        clean = len(grown.marks) == kept
+        clean = len(grown.marks) == kept and grown.found
         return (replace(grown, found=0) if clean else grown), None
     kind, count, names = seen
     told = LoopWindow(found=window.found + 1)
@@ -174,14 +176,14 @@ def call_mark(call: Done, *, exact: bool = False) -> str:
 
     `exact` sees those too.
     """
-    result = _ends(call.result)
+    result = call.result if len(call.result) <= 2 * _LOOKED_AT else _ends(call.result)
     shape = (call.tool, call.args, result if exact else _normal(result), call.is_error)
     return _digest(wire.canonical(shape))
 
 
 def error_mark(call: Done) -> str:
     """The fingerprint of an error, blind also to numbers and to what it quotes or names by path."""
-    text = _normal(_ends(call.result))
+    text = _normal(call.result if len(call.result) <= 2 * _LOOKED_AT else _ends(call.result))
     for value in call.args.values():
         if isinstance(value, str) and len(value) > 2:
             text = text.replace(value, "<argument>")
@@ -189,8 +191,6 @@ def error_mark(call: Done) -> str:
 
 
 def _ends(text: str) -> str:
-    if len(text) <= 2 * _LOOKED_AT:
-        return text
     return f"{text[:_LOOKED_AT]} {_digest_of(text[_LOOKED_AT:-_LOOKED_AT])} {text[-_LOOKED_AT:]}"
 
 
@@ -228,26 +228,15 @@ def _digest(data: bytes) -> str:
 
 def _waits(call: Done, params: LoopParams) -> bool:
     """Is this a look at something that takes its time?"""
-    if call.tool in params.polling:
-        return True
-    return any([_WAITS.search(value) for value in call.args.values() if isinstance(value, str)])
-
-
-def _with_progress(
-    known: tuple[str, ...], calls: Sequence[Done], marks: Sequence[str], params: LoopParams
-) -> tuple[str, ...]:
-    """The marks with those of new, successful edits made out."""
-    for call, mark in zip(calls, marks, strict=True):
-        edits = (call.edits or call.tool in params.editing) and not call.is_error
-        known = (*known, _PROGRESS + mark if edits and mark not in map(_plain, known) else mark)
-    return known
+    waits = call.tool in params.polling
+    for value in call.args.values():
+        waits = waits or (isinstance(value, str) and _WAITS.search(value) is not None)
+    return waits
 
 
 def _with_errors(window: LoopWindow, errors: Sequence[str]) -> tuple[str, ...]:
-    """One entry for each mark; nothing at all while no call has failed."""
-    if window.errors or any(errors):
-        return (*(window.errors or ("",) * len(window.marks)), *errors)
-    return ()
+    """One entry for each mark."""
+    return (*(window.errors or ("",) * len(window.marks)), *errors)
 
 
 def _plain(mark: str) -> str:
@@ -266,9 +255,11 @@ _Seen = tuple[str, int, tuple[str, ...]]
 def _seen(
     window: LoopWindow, calls: Sequence[Done], marks: Sequence[str], errors: Sequence[str], params: LoopParams
 ) -> _Seen | None:
-    plain, least = _all_plain(window.marks), params.max_repeat
-    often = max([plain.count(mark) for mark in marks])
-    if often < least and len(calls) < least and not window.errors:
+    plain = _all_plain(window.marks)
+    often = len(calls)
+    for mark in marks:
+        often = max(often, plain.count(mark))
+    if often < params.max_repeat and not window.errors:
         return None  # whatever a loop is, something in it has come often enough
     return (
         _copies(calls, params)

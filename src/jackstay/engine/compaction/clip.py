@@ -97,9 +97,8 @@ def water_level(amounts: Sequence[int], total: int) -> int:
 
 
 def _cuttable(message: Message) -> bool:
-    if message.parts and isinstance(message.parts[0], ToolResult):
-        return True
-    return any([_is_cuttable(message, part, False) for part in message.parts])
+    kinds = {*map(type, message.parts)}
+    return ToolResult in kinds or (Text in kinds and ToolCall not in kinds)
 
 
 def _is_cuttable(message: Message, part: Part, arguments: bool) -> bool:

@@ -147,9 +147,8 @@ def glance(transcript: Transcript, params: CompressionParams, around: Surroundin
     size, calibration = measured(transcript), around.memory.calibration
     tokens = calibration.correct(size.tokens + around.overhead, len(transcript))
     threshold = params.threshold(window_of(params, around))
-    roomy = size.unpinned < params.trigger_messages and tokens < threshold
-    cap = params.message_cap(threshold) / calibration.factor
-    return Glance(tokens, roomy and size.largest <= int(cap))
+    roomy = tokens < threshold and size.unpinned < params.trigger_messages
+    return Glance(tokens, roomy and size.largest <= int(params.message_cap(threshold) / calibration.factor))
 
 
 def window_of(params: CompressionParams, around: Surroundings) -> int:
