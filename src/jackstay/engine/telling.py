@@ -38,21 +38,24 @@ from jackstay.policy.masking import redact_once, redact_value
 
 def told(made: Step) -> Step:
     """The step as it may be stored and told; the very same one where there is nothing to take out."""
-    told: list[Event] | None = None
-    for place, event in enumerate(made.events):
+    for event in made.events:
+        kind = type(event)
+        if kind in _TELL and _TELL[kind](event) is not event:
+            return _without_secrets(made)
+    return made
+
+
+def _without_secrets(made: Step) -> Step:
+    state, events = made.state, []
+    for event in made.events:
         tell = _TELL.get(type(event))
-        if tell is not None and (shown := tell(event)) is not event:
-            told = told or list(made.events)
-            told[place] = shown
-    if told is None:
-        return made
-    state = made.state
-    for event in told:
-        if isinstance(event, HITLPendingEvent):
+        shown: Event = event if tell is None else tell(event)
+        if isinstance(shown, HITLPendingEvent):
             state = _with_cards(state)
-        elif isinstance(event, RunEndEvent) and event.seq is not None:
-            state = _ended(state, event)
-    return replace(made, state=state, events=tuple(told))
+        elif isinstance(shown, RunEndEvent) and shown.seq is not None:
+            state = _ended(state, shown)
+        events.append(shown)
+    return replace(made, state=state, events=tuple(events))
 
 
 def _with_cards(state: RunState) -> RunState:

@@ -41,5 +41,7 @@ def unpinned(message: Message) -> int:
 
 def _with(before: Measure | None, message: Message) -> Measure:
     known, own = before or NOTHING, message_tokens(message)
-    largest = own if own > known.largest and is_clippable(message) else known.largest
+    largest = known.largest
+    if own > largest and is_clippable(message):
+        largest = own
     return Measure(known.tokens + own, largest, known.unpinned + (not message.pinned), own)
