@@ -106,8 +106,8 @@ class Driver:
         """Go on from a stored state with this input until the request ends; the state it ended in.
 
         When the surrounding task is cancelled, running tools are stopped and what they did is recorded; the
-        run can be resumed, unless the control says that it is over. An order in the inbox to cancel the run is
-        heeded before each model call and tool, and within WATCH_S of it while one of them lasts.
+        run can be resumed, unless the control says that it is over. An order to cancel the run is heeded before
+        each model call and tool where it was there when the step was stored, and else within WATCH_S.
         """
         self.state, self._version, self._agent_name, self._drained = state, version, agent, drained
         self._holder.keep()
@@ -116,7 +116,7 @@ class Driver:
             await self._moment("on_agent_start")
             effects = await self._feed(first)
             while effects:
-                order = self._watch.look()
+                order = self._ordered() if self._may_be_ordered() else None
                 if order is None:
                     effects = await self._perform(effects)
                 else:  # before anything of it has begun
@@ -208,6 +208,12 @@ class Driver:
         if self._artifacts:
             self._artifacts.clear()
         self._drained = ()
+
+    def _may_be_ordered(self) -> bool:
+        """Could an order be there? The last commit knows, unless interceptors have been told of it since."""
+        chain = self._agent().chain
+        told = chain.watches_ends or chain.hooks["on_event"]
+        return bool(told) or self._holder.store.posted(self.state.session_id)
 
     def _ordered(self) -> str | None:
         """Who has ordered this run to be cancelled, through the inbox."""

@@ -43,17 +43,18 @@ SESSIONS = Layout(APPLICATION, SCHEMA, schema_steps, "session store")
 class Scope:
     """A stretch of work on the database: holds it, ends the transaction, gives failures their words."""
 
-    __slots__ = ("_begin", "_database")
+    __slots__ = ("_begin", "_connection", "_database", "_writes")
 
-    def __init__(self, database: "Database", begin: str | None) -> None:
-        self._database, self._begin = database, begin
+    def __init__(self, database: "Database", begin: str | None, *, writes: bool = False) -> None:
+        self._database, self._begin, self._writes = database, begin, writes
+        self._connection: sqlite3.Connection  # of whoever is inside: the lock lets one in at a time
 
     def __enter__(self) -> sqlite3.Connection:
         database = self._database
         database.lock.acquire()
         try:
-            connection = database.connection()
-            if database.damaged and self is database.writing:
+            connection = self._connection = database.connection()
+            if database.damaged and self._writes:
                 raise StoreError(database.meaning(sqlite3.SQLITE_CORRUPT, "it ends too early"))
             if self._begin is not None:
                 connection.execute(self._begin)
@@ -67,24 +68,20 @@ class Scope:
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
-        database = self._database
+        connection, database = self._connection, self._database
         try:
-            if self._begin is not None:
-                self._end(database.connection(), keep=self is database.writing and problem is None)
+            try:
+                if self._writes and problem is None:
+                    connection.execute("COMMIT")
+            finally:
+                if self._begin is not None and connection.in_transaction:
+                    connection.execute("ROLLBACK")
         except sqlite3.Error as failure:
             raise database.explained(failure) from failure
         finally:
             database.lock.release()
         if isinstance(problem, sqlite3.Error):
             raise database.explained(problem) from problem
-
-    def _end(self, connection: sqlite3.Connection, *, keep: bool) -> None:
-        try:
-            if keep:
-                connection.execute("COMMIT")
-        finally:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
 
 
 class Database:
@@ -102,7 +99,7 @@ class Database:
         self.lock = threading.Lock()
         self.looking = Scope(self, None)
         self.reading = Scope(self, "BEGIN")
-        self.writing = Scope(self, "BEGIN IMMEDIATE")
+        self.writing = Scope(self, "BEGIN IMMEDIATE", writes=True)
         self.damaged = False
         self._synchronous, self._wait_s = synchronous, wait_s
         self._open: sqlite3.Connection | None = None
@@ -110,12 +107,12 @@ class Database:
 
     def connection(self) -> sqlite3.Connection:
         """The open connection; only while holding the lock."""
-        if self._open is not None and self._pid != os.getpid():
-            _inherited.append(self._open)
-            self._open = None
-        if self._open is None:
-            self._pid = os.getpid()
-            self._open = self._opened()
+        pid = os.getpid()
+        if self._open is None or self._pid != pid:
+            if self._open is not None:
+                _inherited.append(self._open)
+                self._open = None
+            self._open, self._pid = self._opened(), pid
         return self._open
 
     def close(self) -> None:

@@ -51,14 +51,12 @@ class MemoryStore:
         """See the port. Without a lease in it, it gives back whichever there is: this store took it."""
         data, now = steps.pack(record), self._now()
         with self._lock:
-            kept = self._sessions.get(session_id)
-            if kept is None:
-                kept = _Session(now, chain=steps.seed(ids.session_id(session_id)))
-            owner = record.lease.owner if record.lease is not None else None
-            rival = leases.rival(kept.lease, owner, now) if owner is not None else None
-            version = len(kept.steps)
+            kept = self._sessions.get(session_id) or _Session(now, steps.seed(ids.session_id(session_id)))
+            lease, version = record.lease, len(kept.steps)
+            rival = leases.rival(kept.lease, lease.owner, now) if lease is not None else None
             leases.admit(session_id, expected, version, rival, now)
-            self._sessions[session_id] = kept
+            if not version:
+                self._sessions[session_id] = kept
             _add(kept, record, steps.next_step(version + 1, kept.chain, kept.run_id, record, data), now)
             return version + 1
 
@@ -125,6 +123,11 @@ class MemoryStore:
             msgspec.structs.replace(convert(decode_json(data), Posted), number=number)
             for number, (_, data) in items
         )
+
+    def posted(self, session_id: str) -> bool:
+        """See the port."""
+        kept = self._sessions.get(session_id)
+        return kept is not None and bool(kept.inbox)
 
     def events(self, session_id: str, after: int = 0) -> Iterator[Event]:
         """See the port."""

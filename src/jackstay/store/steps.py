@@ -85,7 +85,7 @@ def next_step(version: int, chain: int, run_id: str | None, record: Record, data
     return Step(version, first_seq, run, link(chain, first_seq, run, data), data)
 
 
-def head_sum(chain: int, head: bytes) -> int:
+def head_sum(chain: int, head: bytes | bytearray) -> int:
     """The checksum of a head that stands over steps ending with checksum `chain`."""
     return zlib.crc32(head, chain)
 
