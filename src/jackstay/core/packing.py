@@ -7,7 +7,7 @@ last reply with calls and the results after it. `core.unpacking` reads it.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from operator import attrgetter, is_
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -68,35 +68,46 @@ def _same(one: Any, other: Any) -> bool:
     return one is other or (one == other and encode(one) == encode(other))
 
 
-def _same_calls(some: tuple[ToolCall, ...], others: tuple[ToolCall, ...]) -> bool:
-    return len(some) == len(others) and (all(map(is_, some, others)) or all(map(_same, some, others)))
-
-
-def _calls_at_the_end(transcript: Transcript) -> tuple[dict[str, tuple[int, ToolCall]], list[Message]]:
-    """The batch that the transcript ends with: its calls by id with their places in it, and the results after.
-
-    There is none where two of its calls share an id.
-    """
-    reply, answers = transcript.last_batch()
-    if reply is None or reply.role != "assistant":
-        return {}, []
-    calls = reply.calls
-    found = {call.call_id: (place, call) for place, call in enumerate(calls)}
-    return (found, answers) if len(found) == len(calls) else ({}, [])
+def _says(message: Message, text: str, calls: tuple[ToolCall, ...]) -> bool:
+    """Are these the words and calls of the message?"""
+    words, found = "", 0
+    for part in message.parts:
+        if isinstance(part, ToolCall):
+            if found == len(calls) or not (part is calls[found] or _same(part, calls[found])):
+                return False
+            found += 1
+        elif isinstance(part, Text):
+            words += part.text
+    return found == len(calls) and words == text
 
 
 class _Packer:
-    """Packs the events of one step against what its reader will know by then."""
+    """Packs the events of one step against what its reader will know by then.
+
+    That is the reply of the step, if there is one, and the batch that the transcript ends with: its calls by id
+    with their places in it, and the results after. There is no batch where two of its calls share an id.
+    """
 
     __slots__ = ("_answers", "_calls", "_said")
 
     def __init__(self, transcript: Transcript, appended: Sequence[Message], *, amends: bool) -> None:
-        self._calls, self._answers = ({}, []) if amends else _calls_at_the_end(transcript)
+        self._calls: dict[str, tuple[int, ToolCall]] = {}
+        self._answers: Sequence[Message] = ()
         self._said: Message | None = None
         for message in appended:
             if message.role == "assistant":
                 self._said = message
                 break
+        if not amends:
+            self._learn(*transcript.last_batch())
+
+    def _learn(self, reply: Message | None, answers: Sequence[Message]) -> None:
+        if reply is None or reply.role != "assistant":
+            return
+        calls = reply.calls
+        found = {call.call_id: (place, call) for place, call in enumerate(calls)}
+        if len(found) == len(calls):
+            self._calls, self._answers = found, answers
 
     def rows(self, events: Iterable[Event], run_id: str) -> list[Row]:
         """The events as rows; a row of another time or run is announced by one that holds just these."""
@@ -116,7 +127,7 @@ class _Packer:
 
     def _reason_end(self, event: ev.ReasonEndEvent) -> Row:
         said, usage = self._said, _pack_usage(event.usage)
-        told = said is not None and said.text == event.text and _same_calls(said.calls, event.calls)
+        told = said is not None and _says(said, event.text, event.calls)
         if told and event.error is None and usage is not None:
             return ("me", event.turn, usage)
         words = (None, None) if told else (event.text, event.calls)

@@ -191,7 +191,7 @@ class SQLiteStore:
             rows = steps.read(session_id, found, end=row.chain)
         lease = leases.live(row.lease, self.now())
         if rows.tear is None:
-            return Stored(row.version, steps.whole(head, rows), (), lease)
+            return Stored(row.version, steps.whole(head, rows.messages), (), lease)
         mended = steps.mend(head, rows)
         self._tears[session_id] = _Tear(row.version, rows.version, rows.chain, mended)
         return Stored(row.version, mended.state, (steps.loss(session_id, head, rows),), lease)
