@@ -50,6 +50,9 @@ class KillingStore:
     def inbox(self, session_id: str) -> tuple[Posted, ...]:
         return self.store.inbox(session_id)
 
+    def posted(self, session_id: str) -> bool:
+        return self.store.posted(session_id)
+
     def events(self, session_id: str, after: int = 0) -> Iterator[Event]:
         return self.store.events(session_id, after)
 

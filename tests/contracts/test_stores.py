@@ -222,6 +222,48 @@ def test_posted_items_wait_in_order_until_a_commit_takes_them_in(store: SessionS
     assert store.post("s1", Posted(0, "call_2", yes)) > three
 
 
+def test_each_commit_tells_whether_anything_is_posted(store: SessionStore) -> None:
+    play = Play(store)
+    play.lease = Lease("elsewhere:1:1", 2e9)
+    told = []
+    play.begins()
+    told.append(store.posted("s1"))
+    play.turn(1)
+    told.append(store.posted("s1"))
+    number = store.post("s1", Posted(0, "cancel", command="cancel"))
+    told.append(store.posted("s1"))
+    play.turn(2)
+    told.append(store.posted("s1"))
+    play.commit(play.record((), (), drained=[number]))
+    told.append(store.posted("s1"))
+    play.turn(3)
+    told.append(store.posted("s1"))
+    assert told == [False, False, True, True, False, False]
+    assert store.load("s1") == Stored(play.version, play.state, (), play.lease)
+    assert list(store.events("s1")) == play.told
+
+
+def test_what_another_process_posted_is_told_with_the_next_commit(tmp_path: Path, clock: Clock) -> None:
+    store, other = (SQLiteStore(tmp_path / "a.db", now=clock) for _ in range(2))
+    play = Play(store)
+    play.lease = Lease("elsewhere:1:1", 2e9)
+    play.begins()
+    play.turn(1)
+    number = other.post("s1", Posted(0, "cancel", command="cancel"))
+    play.asks(LS)
+    assert store.posted("s1")
+    assert [item.number for item in store.inbox("s1")] == [number]
+    play.observes((LS, "a.py"))
+    assert store.posted("s1")
+    play.commit(play.record((), (), drained=[number]))
+    assert not store.posted("s1")
+    play.turn(2)
+    assert not store.posted("s1")
+    assert other.load("s1") == Stored(play.version, play.state, (), play.lease)
+    store.close()
+    other.close()
+
+
 def test_the_first_item_of_a_key_stands_and_the_second_is_told(store: SessionStore) -> None:
     Play(store).begins()
     store.post("s1", Posted(0, "call_1", HITLDecision.approve()))

@@ -134,6 +134,8 @@ class StoresAgree(RuleBasedStateMachine):
             self.both(lambda store, name=name: store.artifact(name, "call_1"))
             stored = self.file.load(name)
             assert (list(stored.state.transcript) if stored else []) == self.rows.get(name, [])
+            for store in (self.memory, self.file):
+                assert store.posted(name) or not store.inbox(name)
         self.both(lambda store: sorted(store.sessions(), key=lambda info: info.session_id))
         self.both(lambda store: sorted(store.pending(), key=lambda one: one.session_id))
 

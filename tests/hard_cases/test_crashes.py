@@ -20,6 +20,7 @@ from jackstay.core.messages import Message, Text, Thinking, ToolCall, Usage
 from jackstay.core.state import Batch, BatchCall, RunState
 from jackstay.engine import texts
 from jackstay.engine.ports import Lease, ModelRequest, Record, Reply, Tell, ToolContext
+from jackstay.models.scripted import ScriptedModel
 from jackstay.policy.secrets import plain
 from jackstay.store.leases import this_process
 from tests.campaign.mission import KillingStore, die_at
@@ -211,6 +212,21 @@ def test_row_22_an_order_is_heeded_before_the_next_tool_begins(place: Place) -> 
     assert [(end.call_id, end.text, end.executed) for end in ends(events)] == [("p1", "put p1", True)]
     assert place.results()["p2"].text == "Not run: cancelled by ada."
     assert (place.state.outcome, place.counted) == ("cancelled", {"p1": 1})
+    assert place.store().inbox("s") == ()
+
+
+def test_row_22_an_order_given_while_the_model_answers_is_heeded_before_its_call_begins(place: Place) -> None:
+    class Overheard(ScriptedModel):
+        """Somebody elsewhere cancels the run while it answers."""
+
+        async def reply(self, request: ModelRequest, tell: Tell) -> Reply:
+            assert cancel(place.session(), by="ada") == "ordered"
+            return await super().reply(request, tell)
+
+    answer = place.engine(model=Overheard([PUT, "Done."])).prompt("go").session("s").call_sync()
+    assert (answer.outcome, answer.text) == ("cancelled", "cancelled by ada")
+    assert place.results()["p1"].text == "Not run: cancelled by ada."
+    assert not place.counted
     assert place.store().inbox("s") == ()
 
 

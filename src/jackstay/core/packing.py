@@ -7,7 +7,8 @@ last reply with calls and the results after it. `core.unpacking` reads it.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from operator import attrgetter
+from typing import Any
 
 import msgspec
 
@@ -22,19 +23,28 @@ from jackstay.core.wire import encode
 
 def pack_message(message: Message) -> Row:
     """A message as a row: role, parts, then pinned and note where they say something."""
-    parts: list[Any] = []
-    for part in message.parts:
-        if isinstance(part, Text):
-            parts.append(part.text)
-        elif isinstance(part, UnknownPart):
-            parts.append(_pack_unknown(part))
-        else:
-            form = PARTS[type(part)]
-            parts.append((form.short, *trimmed(form.values(part), form.blanks)))
+    parts = [_PARTS[type(part)](part) for part in message.parts]
     role = ROLES[message.role]
     if message.note is not None:
         return (role, parts, message.pinned, message.note)
     return (role, parts, True) if message.pinned else (role, parts)
+
+
+def _pack_part(part: Any) -> Row:
+    form = PARTS[type(part)]
+    return (form.short, *trimmed(form.values(part), form.blanks))
+
+
+def _pack_call(call: ToolCall) -> Row:
+    if call.problem is None and call.raw is None and call.extra is None:
+        return ("c", call.call_id, call.tool, call.args)
+    return _pack_part(call)
+
+
+def _pack_result(result: ToolResult) -> Row:
+    if result.executed is True and not result.is_error and not result.truncated:
+        return ("r", result.call_id, result.text)
+    return _pack_part(result)
 
 
 def _pack_unknown(part: UnknownPart) -> Any:
@@ -44,59 +54,60 @@ def _pack_unknown(part: UnknownPart) -> Any:
     return raw
 
 
+_PARTS: dict[type[Any], Callable[[Any], Any]] = {
+    Text: attrgetter("text"),
+    UnknownPart: _pack_unknown,
+    **dict.fromkeys(PARTS, _pack_part),
+    ToolCall: _pack_call,
+    ToolResult: _pack_result,
+}
+
+
 def _same(one: Any, other: Any) -> bool:
     """Equal as JSON: 1, 1.0 and True differ, and so does the order of keys."""
     return one is other or (one == other and encode(one) == encode(other))
 
 
-def _same_calls(some: tuple[ToolCall, ...], others: tuple[ToolCall, ...]) -> bool:
-    return len(some) == len(others) and all(map(_same, some, others))
-
-
-class _Batch(NamedTuple):
-    """The last reply with calls: its calls by id with their places in it, and the texts of their results."""
-
-    calls: dict[str, ToolCall]
-    places: dict[str, int]
-    results: dict[str, str]
-
-
-_NO_BATCH = _Batch({}, {}, {})
-
-
-def _batch_at_the_end(transcript: Transcript) -> _Batch:
-    """The batch that the transcript ends with; none where two of its calls share an id."""
-    reply, answers = transcript.last_batch()
-    if reply is None or reply.role != "assistant":
-        return _NO_BATCH
-    calls: dict[str, ToolCall] = {}
-    places: dict[str, int] = {}
-    results: dict[str, str] = {}
-    for part in reply.parts:
+def _says(message: Message, text: str, calls: tuple[ToolCall, ...]) -> bool:
+    """Are these the words and calls of the message?"""
+    words, found = "", 0
+    for part in message.parts:
         if isinstance(part, ToolCall):
-            if part.call_id in calls:
-                return _NO_BATCH
-            places[part.call_id] = len(places)
-            calls[part.call_id] = part
-    for one in answers:
-        for said in one.parts:
-            if isinstance(said, ToolResult):
-                results[said.call_id] = said.text
-    return _Batch(calls, places, results)
+            if found == len(calls) or not (part is calls[found] or _same(part, calls[found])):
+                return False
+            found += 1
+        elif isinstance(part, Text):
+            words += part.text
+    return found == len(calls) and words == text
 
 
 class _Packer:
-    """Packs the events of one step against what its reader will know by then."""
+    """Packs the events of one step against what its reader will know by then.
 
-    __slots__ = ("_batch", "_said")
+    That is the reply of the step, if there is one, and the batch that the transcript ends with: its calls by id
+    with their places in it, and the results after. There is no batch where two of its calls share an id.
+    """
+
+    __slots__ = ("_answers", "_calls", "_said")
 
     def __init__(self, transcript: Transcript, appended: Sequence[Message], *, amends: bool) -> None:
-        self._batch = _NO_BATCH if amends else _batch_at_the_end(transcript)
+        self._calls: dict[str, tuple[int, ToolCall]] = {}
+        self._answers: Sequence[Message] = ()
         self._said: Message | None = None
         for message in appended:
             if message.role == "assistant":
                 self._said = message
                 break
+        if not amends:
+            self._learn(*transcript.last_batch())
+
+    def _learn(self, reply: Message | None, answers: Sequence[Message]) -> None:
+        if reply is None or reply.role != "assistant":
+            return
+        calls = reply.calls
+        found = {call.call_id: (place, call) for place, call in enumerate(calls)}
+        if len(found) == len(calls):
+            self._calls, self._answers = found, answers
 
     def rows(self, events: Iterable[Event], run_id: str) -> list[Row]:
         """The events as rows; a row of another time or run is announced by one that holds just these."""
@@ -104,22 +115,11 @@ class _Packer:
         at: float | None = None
         run = run_id
         for event in events:
-            if event.run_id != run:
+            if event.at != at or event.run_id != run:
+                rows.append((event.at,) if event.run_id == run else (event.at, event.run_id))
                 at, run = event.at, event.run_id
-                rows.append((at, run))
-            elif event.at != at:
-                at = event.at
-                rows.append((at,))
-            kind = type(event)
-            pack = _PACK.get(kind)
-            rows.append(self._row(kind, event) if pack is None else pack(self, event))
+            rows.append(_EVENTS.get(type(event), _refuse)(self, event))
         return rows
-
-    def _row(self, kind: type[Any], event: Event) -> Row:
-        form = EVENTS.get(kind)
-        if form is None:
-            raise TypeError(f"{kind.__name__} is transient: such events are never stored")
-        return (form.short, *trimmed(form.values(event), form.blanks))
 
     def _trim(self, event: Event, *values: Any) -> Row:
         form = EVENTS[type(event)]
@@ -127,7 +127,7 @@ class _Packer:
 
     def _reason_end(self, event: ev.ReasonEndEvent) -> Row:
         said, usage = self._said, _pack_usage(event.usage)
-        told = said is not None and said.text == event.text and _same_calls(said.calls, event.calls)
+        told = said is not None and _says(said, event.text, event.calls)
         if told and event.error is None and usage is not None:
             return ("me", event.turn, usage)
         words = (None, None) if told else (event.text, event.calls)
@@ -143,42 +143,59 @@ class _Packer:
 
     def _task(self, task: HITLTask) -> JsonObject:
         plain: JsonObject = msgspec.to_builtins(task)
-        if self._says(task.call_id, task.tool_name, task.args):
+        if self._place(task)[1]:
             del plain["tool_name"], plain["args"]
         return plain
 
     def _decided(self, event: ev.HITLDecidedEvent) -> Row:
-        return self._trim(event, event.call_id, event.decision, event.comment, *self._call(event))
+        call = (None, None) if self._place(event)[1] else (event.tool_name, event.args)
+        return self._trim(event, event.call_id, event.decision, event.comment, *call)
 
     def _action_start(self, event: ev.ActionStartEvent) -> Row:
-        whole = bool(event.calls) and event.calls == tuple(self._batch.places)
+        whole = bool(event.calls) and event.calls == tuple(self._calls)
         return ("as",) if whole else ("as", event.calls)
 
     def _tool_start(self, event: ev.ToolCallStartEvent) -> Row:
-        name = self._batch.places.get(event.call_id, event.call_id)
-        if self._says(event.call_id, event.tool_name, event.args):
-            return ("ts", name)
-        return ("ts", name, event.tool_name, event.args)
+        place, known = self._place(event)
+        return ("ts", place) if known else ("ts", place, event.tool_name, event.args)
 
     def _tool_end(self, event: ev.ToolCallEndEvent) -> Row:
-        name = self._batch.places.get(event.call_id, event.call_id)
-        text = None if self._batch.results.get(event.call_id) == event.text else event.text
-        known = self._says(event.call_id, event.tool_name, event.args)
-        if known and text is None and event.executed is True and not event.is_error:
-            return ("te", name, event.duration_ms)
+        place, known = self._place(event)
+        told = self._answered(event.call_id) == event.text
+        if known and told and event.executed is True and not event.is_error:
+            return ("te", place, event.duration_ms)
         call = (None, None) if known else (event.tool_name, event.args)
-        return self._trim(event, name, event.duration_ms, event.is_error, event.executed, text, *call)
+        text = None if told else event.text
+        return self._trim(event, place, event.duration_ms, event.is_error, event.executed, text, *call)
 
-    def _call(self, event: Any) -> tuple[Any, Any]:
-        known = self._says(event.call_id, event.tool_name, event.args)
-        return (None, None) if known else (event.tool_name, event.args)
+    def _answered(self, call_id: str) -> str | None:
+        """The text of the batch's last result for this call."""
+        for message in reversed(self._answers):
+            for part in reversed(message.parts):
+                if isinstance(part, ToolResult) and part.call_id == call_id:
+                    return part.text
+        return None
 
-    def _says(self, call_id: str, tool: str, args: JsonObject) -> bool:
-        call = self._batch.calls.get(call_id)
-        return call is not None and call.tool == tool and _same(call.args, args)
+    def _place(self, event: Any) -> tuple[int | str, bool]:
+        """The call's place in the batch, or its id; and does the batch say its tool and arguments?"""
+        found = self._calls.get(event.call_id)
+        if found is None:
+            return event.call_id, False
+        place, call = found
+        return place, call.tool == event.tool_name and _same(call.args, event.args)
 
 
-_PACK: dict[type[Any], Callable[[_Packer, Any], Row]] = {
+def _pack_event(packer: _Packer, event: Any) -> Row:
+    form = EVENTS[type(event)]
+    return (form.short, *trimmed(form.values(event), form.blanks))
+
+
+def _refuse(packer: _Packer, event: Any) -> Row:
+    raise TypeError(f"{type(event).__name__} is transient: such events are never stored")
+
+
+_EVENTS: dict[type[Any], Callable[[_Packer, Any], Row]] = {
+    **dict.fromkeys(EVENTS, _pack_event),
     ev.ReasonStartEvent: lambda packer, event: ("ms", event.turn),
     ev.ActionEndEvent: lambda packer, event: ("ae",),
     ev.ReasonEndEvent: _Packer._reason_end,
@@ -192,7 +209,11 @@ _PACK: dict[type[Any], Callable[[_Packer, Any], Row]] = {
 
 
 def _pack_usage(usage: Usage | None) -> Row | None:
-    return None if usage is None else trimmed(usage_values(usage), USAGE_BLANKS)
+    if usage is None:
+        return None
+    if usage.output_tokens and not (usage.cache_read_tokens or usage.cache_write_tokens or usage.cost):
+        return (usage.input_tokens, usage.output_tokens)
+    return trimmed(usage_values(usage), USAGE_BLANKS)
 
 
 def pack_step(

@@ -228,6 +228,14 @@ class SessionStore(Protocol):
         """The items that wait, oldest first."""
         ...
 
+    def posted(self, session_id: str) -> bool:
+        """May anything wait in the inbox? Cheap, for whoever has just committed: nothing is looked up.
+
+        False says that nothing waited at the session's last commit and nothing was posted through this store
+        since.
+        """
+        ...
+
     def events(self, session_id: str, after: int = 0) -> Iterator[Event]:
         """The stored events with seq > `after`, in order."""
         ...

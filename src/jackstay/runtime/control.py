@@ -43,7 +43,7 @@ class Control:
 
 
 class Watch:
-    """Looks for an order to cancel: when asked, and every WATCH_S seconds while something lasts."""
+    """Looks for an order to cancel every WATCH_S seconds, however long something lasts."""
 
     def __init__(self, ordered: Callable[[], str | None], control: Control) -> None:
         self._ordered, self._control = ordered, control
@@ -61,10 +61,6 @@ class Watch:
         if self._timer is not None:
             self._timer.cancel()
         self.heeded()
-
-    def look(self) -> str | None:
-        """Who has ordered it, if anybody has by now."""
-        return self._ordered()
 
     def heeded(self) -> bool:
         """Was it this watch alone that stopped the task? Then the task may go on to its end."""

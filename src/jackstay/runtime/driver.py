@@ -93,6 +93,7 @@ class Driver:
         self._version = 0
         self._drained: Sequence[int] = ()
         self._artifacts: list[Artifact] = []
+        self._asked = False  # interceptors, since the last commit: they may have ordered the end of the run
         self._look: str | None = None
         self._overflow: ErrorInfo | None = None  # how the model refused this turn's request as too long
         self._yielded = time.monotonic()
@@ -106,17 +107,18 @@ class Driver:
         """Go on from a stored state with this input until the request ends; the state it ended in.
 
         When the surrounding task is cancelled, running tools are stopped and what they did is recorded; the
-        run can be resumed, unless the control says that it is over. An order in the inbox to cancel the run is
-        heeded before each model call and tool, and within WATCH_S of it while one of them lasts.
+        run can be resumed, unless the control says that it is over. An order to cancel the run is heeded before
+        each model call and tool where it was there when the step was stored, and else within WATCH_S.
         """
         self.state, self._version, self._agent_name, self._drained = state, version, agent, drained
+        store = self._holder.store
         self._holder.keep()
         self._watch.start()
         try:
             await self._moment("on_agent_start")
             effects = await self._feed(first)
             while effects:
-                order = self._watch.look()
+                order = self._ordered() if self._asked or store.posted(state.session_id) else None
                 if order is None:
                     effects = await self._perform(effects)
                 else:  # before anything of it has begun
@@ -185,6 +187,7 @@ class Driver:
         return made
 
     def _tell(self, events: tuple[Event, ...], hooks: tuple[tuple[str, Hook], ...]) -> None:
+        self._asked = self._asked or bool(hooks)
         for event in events:
             self._publish(event)
             for name, hook in hooks:
@@ -200,14 +203,14 @@ class Driver:
             made.appended,
             made.amended,
             made.events,
-            (*self._artifacts, *made.artifacts),
+            (*self._artifacts, *made.artifacts) if self._artifacts else made.artifacts,
             self._drained,
             lease,
         )
         self._version = self._holder.store.commit(made.state.session_id, self._version, record)
         if self._artifacts:
             self._artifacts.clear()
-        self._drained = ()
+        self._drained, self._asked = (), False
 
     def _ordered(self) -> str | None:
         """Who has ordered this run to be cancelled, through the inbox."""
@@ -396,6 +399,7 @@ class Driver:
     async def _moment(self, moment: str) -> None:
         agent = self._agent()
         for name, hook in agent.chain.hooks[moment]:
+            self._asked = True
             await ask_hook(name, moment, hook, ReActTrace(self.state, agent.bounds))
 
 

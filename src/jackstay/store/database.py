@@ -4,7 +4,8 @@ import os
 import sqlite3
 import stat
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, NamedTuple
@@ -19,6 +20,7 @@ _FILE, _DIRECTORY = 0o600, 0o700
 _inherited: list[sqlite3.Connection] = []  # of a parent process: neither used nor closed here
 
 
+@cache
 def schema_steps() -> tuple[str, ...]:
     """The SQL that brings a file from each schema version to the next, in order."""
     folder = Path(__file__).parent / "schema"
@@ -43,17 +45,18 @@ SESSIONS = Layout(APPLICATION, SCHEMA, schema_steps, "session store")
 class Scope:
     """A stretch of work on the database: holds it, ends the transaction, gives failures their words."""
 
-    __slots__ = ("_begin", "_database")
+    __slots__ = ("_begin", "_connection", "_database", "_writes")
 
-    def __init__(self, database: "Database", begin: str | None) -> None:
-        self._database, self._begin = database, begin
+    def __init__(self, database: "Database", begin: str | None, *, writes: bool = False) -> None:
+        self._database, self._begin, self._writes = database, begin, writes
+        self._connection: sqlite3.Connection  # of whoever is inside: the lock lets one in at a time
 
     def __enter__(self) -> sqlite3.Connection:
         database = self._database
         database.lock.acquire()
         try:
-            connection = database.connection()
-            if database.damaged and self is database.writing:
+            connection = self._connection = database.connection()
+            if database.damaged and self._writes:
                 raise StoreError(database.meaning(sqlite3.SQLITE_CORRUPT, "it ends too early"))
             if self._begin is not None:
                 connection.execute(self._begin)
@@ -67,24 +70,20 @@ class Scope:
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
-        database = self._database
+        connection, database = self._connection, self._database
         try:
-            if self._begin is not None:
-                self._end(database.connection(), keep=self is database.writing and problem is None)
+            try:
+                if self._writes and problem is None:
+                    connection.execute("COMMIT")
+            finally:
+                if self._begin is not None and connection.in_transaction:
+                    connection.execute("ROLLBACK")
         except sqlite3.Error as failure:
             raise database.explained(failure) from failure
         finally:
             database.lock.release()
         if isinstance(problem, sqlite3.Error):
             raise database.explained(problem) from problem
-
-    def _end(self, connection: sqlite3.Connection, *, keep: bool) -> None:
-        try:
-            if keep:
-                connection.execute("COMMIT")
-        finally:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
 
 
 class Database:
@@ -102,7 +101,7 @@ class Database:
         self.lock = threading.Lock()
         self.looking = Scope(self, None)
         self.reading = Scope(self, "BEGIN")
-        self.writing = Scope(self, "BEGIN IMMEDIATE")
+        self.writing = Scope(self, "BEGIN IMMEDIATE", writes=True)
         self.damaged = False
         self._synchronous, self._wait_s = synchronous, wait_s
         self._open: sqlite3.Connection | None = None
@@ -110,12 +109,12 @@ class Database:
 
     def connection(self) -> sqlite3.Connection:
         """The open connection; only while holding the lock."""
-        if self._open is not None and self._pid != os.getpid():
-            _inherited.append(self._open)
-            self._open = None
-        if self._open is None:
-            self._pid = os.getpid()
-            self._open = self._opened()
+        pid = os.getpid()
+        if self._open is None or self._pid != pid:
+            if self._open is not None:
+                _inherited.append(self._open)
+                self._open = None
+            self._open, self._pid = self._opened(), pid
         return self._open
 
     def close(self) -> None:
@@ -138,22 +137,22 @@ class Database:
 
     def _opened(self) -> sqlite3.Connection:
         try:
-            secure(self.path)
+            created = secure(self.path)
         except OSError as problem:
             raise StoreError(self.meaning(sqlite3.SQLITE_CANTOPEN, problem.strerror or "")) from problem
         connection = sqlite3.connect(
             self.path, timeout=self._wait_s, isolation_level=None, check_same_thread=False, cached_statements=64
         )
         try:
-            self._prepare(connection)
+            self._prepare(connection, created=created)
         except BaseException:
             connection.close()
             raise
         return connection
 
-    def _prepare(self, connection: sqlite3.Connection) -> None:
+    def _prepare(self, connection: sqlite3.Connection, *, created: bool) -> None:
         try:
-            self._set_up(connection)
+            self._set_up(connection, 0 if created else self._recognise(connection))
         except sqlite3.DatabaseError as problem:
             if primary(problem) != sqlite3.SQLITE_CORRUPT:
                 raise
@@ -162,16 +161,15 @@ class Database:
             connection.execute("PRAGMA query_only = ON")
             self._recognise(connection)
 
-    def _set_up(self, connection: sqlite3.Connection) -> None:
-        version = self._recognise(connection)
+    def _set_up(self, connection: sqlite3.Connection, version: int) -> None:
         if version == 0:  # a new file
             connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
             if self._synchronous == "normal":  # there is nothing yet that a power cut could take: no flush
                 connection.execute("PRAGMA synchronous = OFF")
         connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute(f"PRAGMA synchronous = {self._synchronous}")
         if version < self._layout.schema:
             migrate(connection, self._layout.steps(), application=self._layout.application)
+        connection.execute(f"PRAGMA synchronous = {self._synchronous}")
 
     def _recognise(self, connection: sqlite3.Connection) -> int:
         """The file's schema version. Raises unless it is this program's, of a known version, or still empty."""
@@ -195,8 +193,9 @@ def migrate(connection: sqlite3.Connection, steps: Sequence[str], *, application
         for script in steps[there:]:
             for statement in _statements(script):
                 connection.execute(statement)
-        connection.execute(f"PRAGMA application_id = {application}")
-        connection.execute(f"PRAGMA user_version = {len(steps)}")
+        if there < len(steps):
+            connection.execute(f"PRAGMA application_id = {application}")
+            connection.execute(f"PRAGMA user_version = {len(steps)}")
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
@@ -204,14 +203,16 @@ def migrate(connection: sqlite3.Connection, steps: Sequence[str], *, application
         raise
 
 
-def _statements(script: str) -> Iterator[str]:
+@cache
+def _statements(script: str) -> tuple[str, ...]:
     """The statements one by one, without comments: the file keeps their text in its first page."""
-    statement = ""
+    found, statement = [], ""
     for line in script.splitlines():
         statement += line.partition("--")[0].strip() + " "
         if sqlite3.complete_statement(statement):
-            yield statement
+            found.append(statement)
             statement = ""
+    return tuple(found)
 
 
 def primary(problem: sqlite3.Error) -> int:
@@ -231,22 +232,25 @@ def _has_tables(connection: sqlite3.Connection) -> bool:
 # -- the file itself ---------------------------------------------------------------------------------------
 
 
-def secure(path: Path) -> None:
+def secure(path: Path) -> bool:
     """Make sure that the file and its companions are ours, plain and private; create what is missing.
 
-    Raises StoreError for a link, a foreign owner or something that is no file, OSError when it cannot be had.
+    True when the file was missing. Raises StoreError for a link, a foreign owner or something that is no file,
+    OSError when it cannot be had.
     """
     _make_folder(path.parent)
     for companion in ("-wal", "-shm"):
         _inspect(Path(f"{path}{companion}"))
-    if not _inspect(path):
-        try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, _FILE)
-        except FileExistsError:  # another process was faster; its file has to stand the same look
-            _inspect(path)
-        else:
-            os.fchmod(descriptor, _FILE)  # whatever the umask says
-            os.close(descriptor)
+    if _inspect(path):
+        return False
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, _FILE)
+    except FileExistsError:  # another process was faster; its file has to stand the same look
+        _inspect(path)
+        return False
+    os.fchmod(descriptor, _FILE)  # whatever the umask says
+    os.close(descriptor)
+    return True
 
 
 def _make_folder(folder: Path) -> None:

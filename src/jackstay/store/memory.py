@@ -9,6 +9,7 @@ import msgspec
 from jackstay.core import ids
 from jackstay.core.errors import AlreadyDecided, Conflict, UnknownSession
 from jackstay.core.events import Event
+from jackstay.core.messages import Message
 from jackstay.core.unpacking import EventReader, step_messages
 from jackstay.core.wire import convert, decode_head, decode_json, encode
 from jackstay.engine.ports import Lease, PendingSession, Posted, Record, SessionInfo, Stored
@@ -20,7 +21,6 @@ class _Session(msgspec.Struct):
     """What is kept of a session. The step list only ever grows."""
 
     created: float
-    chain: int  # the checksum of the last step
     title: str = ""
     updated: float = 0.0
     run_id: str | None = None
@@ -49,17 +49,24 @@ class MemoryStore:
 
     def commit(self, session_id: str, expected: int, record: Record) -> int:
         """See the port. Without a lease in it, it gives back whichever there is: this store took it."""
-        data, now = steps.pack(record), self._now()
+        data, head, now = steps.pack(record), encode(record.head), self._now()
         with self._lock:
             kept = self._sessions.get(session_id)
             if kept is None:
-                kept = _Session(now, chain=steps.seed(ids.session_id(session_id)))
-            owner = record.lease.owner if record.lease is not None else None
-            rival = leases.rival(kept.lease, owner, now) if owner is not None else None
-            version = len(kept.steps)
+                ids.session_id(session_id)
+                kept = _Session(now)
+            lease, version = record.lease, len(kept.steps)
+            rival = leases.rival(kept.lease, lease.owner, now) if lease is not None else None
             leases.admit(session_id, expected, version, rival, now)
-            self._sessions[session_id] = kept
-            _add(kept, record, steps.next_step(version + 1, kept.chain, kept.run_id, record, data), now)
+            if not version:
+                self._sessions[session_id] = kept
+            kept.steps.append(steps.next_step(version + 1, None, kept.run_id, record, data))
+            kept.head, kept.run_id, kept.lease, kept.updated = head, record.head.run_id, lease, now
+            kept.title = kept.title or steps.title(record.appended)
+            for artifact in record.artifacts:
+                kept.artifacts[artifact.call_id] = artifact.text
+            for number in record.drained:
+                kept.inbox.pop(number, None)
             return version + 1
 
     def renew(self, session_id: str, lease: Lease) -> bool:
@@ -101,9 +108,11 @@ class MemoryStore:
             kept = self._sessions.get(session_id)
             if kept is None:
                 return None
-            head = self._stored(kept)
-            rows = steps.read(session_id, kept.steps)
-        return msgspec.structs.replace(head, state=steps.whole(head.state, rows))
+            head, found = self._stored(kept), kept.steps.copy()
+        messages: list[Message] = []
+        for step in found:
+            steps.add_messages(step, messages)
+        return msgspec.structs.replace(head, state=steps.whole(head.state, messages))
 
     def head(self, session_id: str) -> Stored | None:
         """See the port."""
@@ -125,6 +134,11 @@ class MemoryStore:
             msgspec.structs.replace(convert(decode_json(data), Posted), number=number)
             for number, (_, data) in items
         )
+
+    def posted(self, session_id: str) -> bool:
+        """See the port."""
+        kept = self._sessions.get(session_id)
+        return kept is not None and bool(kept.inbox)
 
     def events(self, session_id: str, after: int = 0) -> Iterator[Event]:
         """See the port."""
@@ -170,18 +184,6 @@ class MemoryStore:
 
     def close(self) -> None:
         """See the port. What is stored stays."""
-
-
-def _add(kept: _Session, record: Record, step: Step, now: float) -> None:
-    head = record.head
-    kept.steps.append(step)
-    kept.chain, kept.head, kept.run_id = step.checksum, encode(head), head.run_id
-    kept.lease, kept.updated = record.lease, now
-    kept.title = kept.title or steps.title(record.appended)
-    for artifact in record.artifacts:
-        kept.artifacts[artifact.call_id] = artifact.text
-    for number in record.drained:
-        kept.inbox.pop(number, None)
 
 
 def _info(name: str, kept: _Session) -> SessionInfo:

@@ -10,13 +10,14 @@ import msgspec
 from jackstay.core import ids
 from jackstay.core.errors import AlreadyDecided, Conflict, UnknownSession
 from jackstay.core.events import Event
+from jackstay.core.phase import Phase
 from jackstay.core.state import RunState
 from jackstay.core.unpacking import EventReader, StepMessages, step_messages
 from jackstay.core.wire import encode
 from jackstay.engine.ports import Lease, PendingSession, Posted, Record, SessionInfo, Stored
 from jackstay.store import leases, steps, tables
 from jackstay.store.database import Database, Synchronous
-from jackstay.store.steps import Mended
+from jackstay.store.steps import Mended, Step
 from jackstay.store.tables import SHIFT
 
 PAGE = 200  # steps that a reader of events takes in at a time
@@ -31,14 +32,28 @@ class _Tear(msgspec.Struct, frozen=True):
     mended: Mended
 
 
-class _Hold(msgspec.Struct, frozen=True, gc=False):
-    """A lease taken through this store, and what the session came to with the commit that took it last."""
+class _Hold(msgspec.Struct, gc=False):
+    """A lease taken through this store, and what the session came to with the commit that took it last.
+
+    `run_id` is the run that is under way, None when there is none. `posted`: something may wait in the inbox.
+    """
 
     owner: str
     key: int
     version: int
     chain: int
-    head: RunState
+    run_id: str | None
+    phase: Phase
+    posted: bool
+
+    def awaits(self, expected: int, record: Record) -> bool:
+        """Is this the run's next step, one that leaves all columns but the counters as they are?"""
+        head, lease = record.head, record.lease
+        if self.version != expected or lease is None or lease.owner != self.owner or record.drained:
+            return False
+        if head.run_id != self.run_id or head.outcome is not None:
+            return False
+        return head.policy.phase.phase is self.phase and not steps.title(record.appended)
 
 
 class SQLiteStore:
@@ -66,15 +81,19 @@ class SQLiteStore:
 
     def commit(self, session_id: str, expected: int, record: Record) -> int:
         """See the port. Without a lease it passes while none is live or this store took the one there is."""
-        ids.session_id(session_id)
         tear = self._tears.get(session_id)
         if tear is not None and tear.version != expected:
             tear = None
         if tear is not None and tear.mended.filled:
             record = msgspec.structs.replace(record, appended=[*tear.mended.filled, *record.appended])
         data, now, version = steps.pack(record), self.now(), expected + 1
+        hold = self._held.get(session_id) if tear is None else None
         with self.database.writing as connection:
-            if tear is None and self._follows(connection, session_id, expected, record, data):
+            if (
+                hold is not None
+                and hold.awaits(expected, record)
+                and _follows(connection, hold, record, data, now)
+            ):
                 return version
             key, chain, run_id = self._admitted(connection, session_id, expected, record, now)
             if tear is not None:
@@ -86,46 +105,13 @@ class SQLiteStore:
                 connection.execute(tables.UPDATE, (*values, key))
             else:
                 key = connection.execute(tables.INSERT, (*values, session_id)).lastrowid or 0
-            connection.execute(
-                tables.INSERT_STEP, (key * SHIFT + version, step.first_seq, step.run_id, step.checksum, data)
-            )
-            if record.artifacts or record.drained:
-                tables.store_rest(connection, key, record)
+            tables.add(connection, key, step, record)
+            if record.lease is not None:
+                self._held[session_id] = _hold(connection, key, step, record.head, record.lease.owner)
         self._tears.pop(session_id, None)
-        if record.lease is not None:
-            hold = _Hold(record.lease.owner, key, version, step.checksum, record.head)
-            self._held[session_id] = hold
-        else:
+        if record.lease is None:
             self._held.pop(session_id, None)
         return version
-
-    def _follows(
-        self, connection: sqlite3.Connection, session_id: str, expected: int, record: Record, data: bytes
-    ) -> bool:
-        """Commit a step that goes on from our last one, under the same lease; False when it is not so simple.
-
-        Nothing is looked up: the conditions of the update say whether all is as we left it.
-        """
-        hold, lease = self._held.get(session_id), record.lease
-        if hold is None or lease is None or hold.owner != lease.owner or hold.version != expected:
-            return False
-        version, head, now = expected + 1, record.head, self.now()
-        step = steps.next_step(version, hold.chain, hold.head.run_id, record, data)
-        where = (hold.key, expected, hold.owner)
-        if _only_counts(hold.head, head) and not steps.title(record.appended):
-            counters = tables.counters(version, step.checksum, record, now)
-            update = connection.execute(tables.UPDATE_COUNTERS, (*counters, *where))
-        else:
-            values = tables.values(version, step.checksum, record, now)
-            update = connection.execute(tables.UPDATE_OWN, (*values, *where))
-        if not update.rowcount:
-            return False
-        row = (hold.key * SHIFT + version, step.first_seq, step.run_id, step.checksum, data)
-        connection.execute(tables.INSERT_STEP, row)
-        if record.artifacts or record.drained:
-            tables.store_rest(connection, hold.key, record)
-        self._held[session_id] = _Hold(lease.owner, hold.key, version, step.checksum, head)
-        return True
 
     def _admitted(
         self, connection: sqlite3.Connection, session_id: str, expected: int, record: Record, now: float
@@ -133,6 +119,7 @@ class SQLiteStore:
         """The session's key, chain and run, once the commit is known to be allowed; key 0 for a new one."""
         row = connection.execute(tables.FIND, (session_id,)).fetchone()
         if row is None:
+            ids.session_id(session_id)
             leases.admit(session_id, expected, 0, None, now)
             return 0, steps.seed(session_id), None
         key, version, chain, run_id, holder, until = row
@@ -167,7 +154,14 @@ class SQLiteStore:
                     number = connection.execute(tables.POST, (key, item.key, encode(item))).lastrowid
                 except sqlite3.IntegrityError:
                     raise AlreadyDecided(session_id, item.key) from None
+            if hold := self._held.get(session_id):
+                hold.posted = True
         return number or 0
+
+    def posted(self, session_id: str) -> bool:
+        """See the port."""
+        hold = self._held.get(session_id)
+        return hold is None or hold.posted
 
     def delete(self, session_id: str) -> bool:
         """See the port. What was deleted is also wiped from the file."""
@@ -197,7 +191,7 @@ class SQLiteStore:
             rows = steps.read(session_id, found, end=row.chain)
         lease = leases.live(row.lease, self.now())
         if rows.tear is None:
-            return Stored(row.version, steps.whole(head, rows), (), lease)
+            return Stored(row.version, steps.whole(head, rows.messages), (), lease)
         mended = steps.mend(head, rows)
         self._tears[session_id] = _Tear(row.version, rows.version, rows.chain, mended)
         return Stored(row.version, mended.state, (steps.loss(session_id, head, rows),), lease)
@@ -215,7 +209,7 @@ class SQLiteStore:
         """See the port."""
         with self.database.looking as connection:
             found = tables.inbox(connection, session_id)
-        return tuple(tables.posted(number, item) for number, item in found)
+        return tuple([tables.posted(number, item) for number, item in found])
 
     def events(self, session_id: str, after: int = 0) -> Iterator[Event]:
         """See the port. Of a damaged session: those before the damage."""
@@ -275,8 +269,22 @@ class SQLiteStore:
         self.database.close()
 
 
-def _only_counts(before: RunState, now: RunState) -> bool:
-    """Do the session's columns, as far as they are not counters, still say the same?"""
-    if before.outcome is not None or now.outcome is not None or before.run_id != now.run_id:
+def _follows(connection: sqlite3.Connection, hold: _Hold, record: Record, data: bytes, now: float) -> bool:
+    """Commit the step that a hold awaits; False when it is not so simple, and then nothing is changed.
+
+    Nothing is looked up: the conditions of the update say whether all is as we left it and nothing is posted.
+    """
+    step = steps.next_step(hold.version + 1, hold.chain, hold.run_id, record, data)
+    counters = tables.counters(step.version, step.checksum, record, now)
+    where = (hold.key, hold.version, hold.owner)
+    if not connection.execute(tables.UPDATE_COUNTERS, (*counters, *where)).rowcount:
         return False
-    return before.policy.phase.phase is now.policy.phase.phase
+    tables.add(connection, hold.key, step, record)
+    hold.version, hold.chain, hold.posted = step.version, step.checksum, False
+    return True
+
+
+def _hold(connection: sqlite3.Connection, key: int, step: Step, head: RunState, owner: str) -> _Hold:
+    run_id = head.run_id if head.outcome is None else None
+    posted = tables.is_posted(connection, key)
+    return _Hold(owner, key, step.version, step.checksum, run_id, head.policy.phase.phase, posted)

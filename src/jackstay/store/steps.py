@@ -25,7 +25,10 @@ LOST = "The result of this call was lost when the session store was damaged; it 
 
 
 class Step(msgspec.Struct, frozen=True, gc=False):
-    """A stored commit. `run_id` is None where the step goes on with the run of the one before."""
+    """A stored commit. `run_id` is None where the step goes on with the run of the one before.
+
+    Steps that nothing can damage have no checksum.
+    """
 
     version: int
     first_seq: int
@@ -77,15 +80,15 @@ def fits(chain: int, step: Step) -> bool:
     return whole and link(chain, step.first_seq, step.run_id, step.data) == step.checksum
 
 
-def next_step(version: int, chain: int, run_id: str | None, record: Record, data: bytes) -> Step:
+def next_step(version: int, chain: int | None, run_id: str | None, record: Record, data: bytes) -> Step:
     """The commit as a step after one with checksum `chain` and run `run_id` (None: none there is)."""
     number = record.events[0].seq if record.events else None
     first_seq = number if number is not None else record.head.seq + 1  # of the next event, where it has none
     run = None if record.head.run_id == run_id else record.head.run_id
-    return Step(version, first_seq, run, link(chain, first_seq, run, data), data)
+    return Step(version, first_seq, run, 0 if chain is None else link(chain, first_seq, run, data), data)
 
 
-def head_sum(chain: int, head: bytes) -> int:
+def head_sum(chain: int, head: bytes | bytearray) -> int:
     """The checksum of a head that stands over steps ending with checksum `chain`."""
     return zlib.crc32(head, chain)
 
@@ -139,11 +142,16 @@ def _take_in(chain: int, step: Step, messages: list[Message]) -> None:
     if not fits(chain, step):
         raise Unreadable("the next step was changed, or one before it is missing")
     try:
-        found = step_messages(step.data)
-        for place, message in found.amended:
-            messages[place] = message
+        add_messages(step, messages)
     except (ValueError, TypeError, LookupError) as problem:
         raise Unreadable(f"the next step cannot be read ({problem})") from problem
+
+
+def add_messages(step: Step, messages: list[Message]) -> None:
+    """Put the step's messages behind those of the steps before, and its replacements in their places."""
+    found = step_messages(step.data)
+    for place, message in found.amended:
+        messages[place] = message
     messages.extend(found.appended)
 
 
@@ -165,9 +173,9 @@ def opened(session_id: str, head: bytes, chain: int, checksum: int) -> RunState:
     return decode_head(head)
 
 
-def whole(head: RunState, rows: Rows) -> RunState:
+def whole(head: RunState, messages: list[Message]) -> RunState:
     """The state with its messages, all of whose steps are sound."""
-    return msgspec.structs.replace(head, transcript=message_rows(rows.messages, head.view))
+    return msgspec.structs.replace(head, transcript=message_rows(messages, head.view))
 
 
 # -- mending -----------------------------------------------------------------------------------------------

@@ -31,10 +31,12 @@ UPDATE = """
 UPDATE_COUNTERS = """
     UPDATE sessions SET version = ?1, chain = ?2, lease_until = ?3, updated = ?4, turn = ?5, usage = ?6,
         checksum = ?7, head = ?8
-    WHERE key = ?9 AND version = ?10 AND lease_owner = ?11"""
-UPDATE_OWN = UPDATE + " AND version = ?17 AND lease_owner = ?18"
+    WHERE key = ?9 AND version = ?10 AND lease_owner = ?11
+        AND NOT EXISTS (SELECT 1 FROM inbox WHERE session = ?9)"""
 POST = "INSERT INTO inbox (session, key, item) VALUES (?, ?, ?)"
-INSERT_STEP = "INSERT INTO steps (id, first_seq, run_id, checksum, data) VALUES (?, ?, ?, ?, ?)"
+_INSERT_NEXT = "INSERT INTO steps (id, first_seq, checksum, data) VALUES (?, ?, ?, ?)"
+_INSERT_STEP = "INSERT INTO steps (id, first_seq, checksum, data, run_id) VALUES (?, ?, ?, ?, ?)"
+_INSERT_ARTIFACT = "INSERT OR REPLACE INTO artifacts (session, call_id, text) VALUES (?, ?, ?)"
 _HEAD_COLUMNS = "key, version, chain, lease_owner, lease_until, checksum, head, id"
 _HEAD = f"SELECT {_HEAD_COLUMNS} FROM sessions WHERE id = ?"
 _STEPS = "SELECT id, first_seq, run_id, checksum, data FROM steps WHERE id > ? AND id <= ? ORDER BY id LIMIT ?"
@@ -47,6 +49,7 @@ _LIST_COLUMNS = "id, created, updated, outcome, phase, turn, waiting, title, usa
 _LIST = f"SELECT {_LIST_COLUMNS} FROM sessions ORDER BY updated DESC, key DESC LIMIT ?"
 _INBOX = """
     SELECT number, item FROM inbox WHERE session = (SELECT key FROM sessions WHERE id = ?) ORDER BY number"""
+_IS_POSTED = "SELECT 1 FROM inbox WHERE session = ? LIMIT 1"
 _ARTIFACT = """
     SELECT text FROM artifacts WHERE session = (SELECT key FROM sessions WHERE id = ?) AND call_id = ?"""
 _KEYS = {"sessions": "key", "steps": "id", "inbox": "number", "artifacts": "session"}  # the order on disk
@@ -72,10 +75,13 @@ class Start(msgspec.Struct, frozen=True, gc=False):
     run_id: str = ""
 
 
+# Data goes in as bytearray, which sqlite3 takes as it is: for bytes (and None) it would look for an adapter.
+
+
 def values(version: int, chain: int, record: Record, now: float) -> tuple[object, ...]:
     """What a commit writes into the session's row, in the order of INSERT and UPDATE."""
     head, lease = record.head, record.lease
-    data = encode(head)
+    data = bytearray(encode(head))
     tasks = steps.waiting(head)
     return (
         version, chain, head.run_id,
@@ -89,24 +95,31 @@ def values(version: int, chain: int, record: Record, now: float) -> tuple[object
 def counters(version: int, chain: int, record: Record, now: float) -> tuple[object, ...]:
     """What a commit changes of the session's row in the midst of a run, in the order of UPDATE_COUNTERS."""
     head, lease = record.head, record.lease
-    data = encode(head)
+    data = bytearray(encode(head))
     until = lease and lease.until
     return (version, chain, until, now, head.turn, _usage(head.usage), steps.head_sum(chain, data), data)
 
 
-def _usage(usage: Usage) -> bytes:
-    return b"" if usage == NO_USAGE else encode(msgspec.structs.astuple(usage))
+def _usage(usage: Usage) -> bytearray:
+    return bytearray() if usage == NO_USAGE else bytearray(encode(msgspec.structs.astuple(usage)))
 
 
-def store_rest(connection: sqlite3.Connection, key: int, record: Record) -> None:
-    """The artifacts of a commit, and the inbox items it took in."""
-    connection.executemany(
-        "INSERT OR REPLACE INTO artifacts (session, call_id, text) VALUES (?, ?, ?)",
-        [(key, artifact.call_id, artifact.text) for artifact in record.artifacts],
-    )
-    connection.executemany(
-        "DELETE FROM inbox WHERE number = ? AND session = ?", [(number, key) for number in record.drained]
-    )
+def add(connection: sqlite3.Connection, key: int, step: Step, record: Record) -> None:
+    """What a commit writes into the other tables."""
+    step_id, data = key * SHIFT + step.version, bytearray(step.data)
+    if step.run_id is None:
+        connection.execute(_INSERT_NEXT, (step_id, step.first_seq, step.checksum, data))
+    else:
+        connection.execute(_INSERT_STEP, (step_id, step.first_seq, step.checksum, data, step.run_id))
+    for artifact in record.artifacts:
+        connection.execute(_INSERT_ARTIFACT, (key, artifact.call_id, artifact.text))
+    for number in record.drained:
+        connection.execute("DELETE FROM inbox WHERE number = ? AND session = ?", (number, key))
+
+
+def is_posted(connection: sqlite3.Connection, key: int) -> bool:
+    """Does anything wait in the session's inbox?"""
+    return connection.execute(_IS_POSTED, (key,)).fetchone() is not None
 
 
 def set_aside(connection: sqlite3.Connection, key: int, after: int, version: int) -> None:
