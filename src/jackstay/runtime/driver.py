@@ -40,7 +40,8 @@ from jackstay.runtime.control import Control, Watch, end_below
 from jackstay.runtime.guard import BASELINE_KEY
 from jackstay.runtime.lease import Holder
 from jackstay.runtime.limits import TimeLimit
-from jackstay.runtime.retry import with_retries
+from jackstay.runtime.options import Options
+from jackstay.runtime.retry import again
 from jackstay.runtime.session import AgentSession
 from jackstay.runtime.teller import Teller
 from jackstay.ward.audit import AuditFailed
@@ -55,18 +56,8 @@ class Host(Protocol):
     """What the driver needs of the engine: the agent as it is configured at this moment."""
 
     @property
-    def model_retries(self) -> int:
-        """How often a model is asked at most."""
-        ...
-
-    @property
-    def model_timeout_s(self) -> float:
-        """How long one answer may take."""
-        ...
-
-    @property
-    def redact_secrets(self) -> bool:
-        """Whether what tools and models' servers say loses its secrets."""
+    def options(self) -> Options:
+        """The settings as they are now."""
         ...
 
     def now(self) -> float:
@@ -90,6 +81,7 @@ class Driver:
         self._listened, self._publish = publish is not None, publish or _unheard_of
         self.state: RunState
         self._agent_name = ""
+        self._seen: dict[str, str] = {}
         self._version = 0
         self._drained: Sequence[int] = ()
         self._artifacts: list[Artifact] = []
@@ -110,6 +102,7 @@ class Driver:
         heeded before each model call and tool, and within WATCH_S of it while one of them lasts.
         """
         self.state, self._version, self._agent_name, self._drained = state, version, agent, drained
+        self._seen = self._host.seen(state.session_id)
         self._holder.keep()
         self._watch.start()
         try:
@@ -230,8 +223,7 @@ class Driver:
                 case RunTool():
                     runs.append(effect.call)
                 case Judge():
-                    agent = self._agent()
-                    facts = tuple([await self._facts(agent, call) for call in effect.calls])
+                    facts = await self._facts(self._agent(), effect.calls)
                     following = await self._feed(Judged(self._host.now(), effect.calls, facts))
                 case Summarise():
                     following = await self._feed(await self._summarise(effect.jobs))
@@ -239,13 +231,18 @@ class Driver:
                     await self._grant(effect.call)
                 case _:
                     assert_never(effect)
+        if len(runs) == 1:
+            return await self._run(runs[0], self._limit)
         return await self._run_all(runs) if runs else following
 
-    async def _facts(self, agent: Agent, call: ToolCall) -> CallFacts:
-        look = self._look
-        if look is None and call.tool == CLOSURE_CHECK:
-            look = self._look = self._holder.store.artifact(self.state.session_id, BASELINE_KEY)
-        return await agent.facts(self.state, call, look=look)
+    async def _facts(self, agent: Agent, calls: tuple[ToolCall, ...]) -> tuple[CallFacts, ...]:
+        if (
+            agent.guard is not None
+            and self._look is None
+            and any([call.tool == CLOSURE_CHECK for call in calls])
+        ):
+            self._look = self._holder.store.artifact(self.state.session_id, BASELINE_KEY)
+        return tuple([await agent.facts(self.state, call, look=self._look) for call in calls])
 
     async def _grant(self, call: ToolCall) -> None:
         hitl = self._agent().hitl
@@ -259,16 +256,19 @@ class Driver:
 
     async def _ask(self, effect: CallModel) -> Input:
         """What came of asking the model: its reply with the facts about its calls, or a typed failure."""
-        agent = self._agent()
-        began = time.monotonic()
+        agent, began = self._agent(), time.monotonic()
         if began - self._yielded > FAIR_S:  # a model that answers at once must not starve the other runs
             await asyncio.sleep(0)
             self._yielded = began
+        hooks = agent.chain.hooks
         try:
-            reply = await self._reply(agent, effect)
-            reply = await self._through(agent, "on_reason_end", reply)
-            message, calls = await self._before_judging(agent, reply.message)
-            facts = tuple([await self._facts(agent, call) for call in calls])
+            reply = await self._reply(agent, _request(agent, self.state, effect))
+            if hooks["on_reason_end"]:
+                reply = await self._through(agent, "on_reason_end", reply)
+            message, calls = reply.message, reply.message.calls
+            if calls and hooks["on_action_start"]:
+                message, calls = await self._before_judging(agent, message)
+            facts = await self._facts(agent, calls) if calls else ()
         except ModelError as failure:
             error = replace(failure.info, message=redact(failure.info.message))  # servers repeat keys
             self._overflow = error if error.kind == "overflow" else None
@@ -277,21 +277,20 @@ class Driver:
             return CallFailed(self._host.now(), ErrorInfo("internal", str(failure)), time.monotonic() - began)
         return Replied(self._host.now(), message, reply.usage, facts, time.monotonic() - began)
 
-    async def _reply(self, agent: Agent, effect: CallModel) -> Reply:
-        request = _request(agent, self.state, effect)
-        request = await self._through(agent, "on_reason_start", request)
-        if self.state.overflows:  # a shortened one: the same turn is tried again
+    async def _reply(self, agent: Agent, request: ModelRequest) -> Reply:
+        state, options = self.state, self._host.options
+        if agent.chain.hooks["on_reason_start"]:
+            request = await self._through(agent, "on_reason_start", request)
+        if state.overflows:  # a shortened one: the same turn is tried again
             error = self._overflow or ErrorInfo("overflow", texts.CUT)
-            request = await self._retried(agent, error, self.state.overflows, request)
+            request = await self._retried(agent, error, state.overflows, request)
         self._overflow = None
-        tell = Teller(self.state, publish=self._publish, now=self._host.now, redacts=self._host.redact_secrets)
-        limit_s = self._host.model_timeout_s
-
-        async def attempt() -> Reply:
-            try:
-                return await once(agent.model, request, tell, limit=self._limit, limit_s=limit_s)
-            finally:
-                tell.finish()
+        teller = Teller(state, self._publish, options) if self._listened else None
+        limit, limit_s = self._limit, options.model_timeout_s
+        try:
+            return await once(agent.model, request, teller, limit=limit, limit_s=limit_s)
+        except ModelError as failure:
+            first = failure
 
         async def before_retry(error: ErrorInfo, number: int) -> None:
             nonlocal request
@@ -299,7 +298,10 @@ class Driver:
             await self._feed(Retried(self._host.now(), error, number))
             request = await self._retried(agent, error, number - 1, request)
 
-        return await with_retries(attempt, attempts=self._host.model_retries, before_retry=before_retry)
+        return await again(
+            lambda: once(agent.model, request, teller, limit=limit, limit_s=limit_s),
+            first, attempts=options.model_retries, before_retry=before_retry,
+        )  # fmt: skip
 
     async def _retried(
         self, agent: Agent, error: ErrorInfo, attempt: int, request: ModelRequest
@@ -314,7 +316,7 @@ class Driver:
     async def _summarise(self, jobs: tuple[SummaryJob, ...]) -> Input:
         """The answers to the questions; one that fails for good is left unanswered."""
         agent, began = self._agent(), time.monotonic()
-        limit_s = self._host.model_timeout_s
+        limit_s = self._host.options.model_timeout_s
         replies = await summaries(agent, self.state, jobs, limit=self._limit, limit_s=limit_s)
         answers = tuple(
             reply.message if reply is not None and reply.stop != "refused" else None for reply in replies
@@ -326,11 +328,8 @@ class Driver:
 
     async def _before_judging(self, agent: Agent, message: Message) -> tuple[Message, tuple[ToolCall, ...]]:
         """The message with its calls as interceptors want them to be judged, and these calls."""
-        hooks = agent.chain.hooks["on_action_start"]
         calls = message.calls
-        if not hooks or not calls:
-            return message, calls
-        for name, hook in hooks:
+        for name, hook in agent.chain.hooks["on_action_start"]:
             answer = await ask_hook(name, "on_action_start", hook, ReActTrace(self.state, agent.bounds), calls)
             if answer is not None and [c.call_id for c in answer] != [c.call_id for c in calls]:
                 raise InterceptorFailed(
@@ -345,8 +344,6 @@ class Driver:
 
     async def _run_all(self, calls: list[ToolCall]) -> tuple[Effect, ...]:
         """Run the calls side by side; each result is stored and told as it comes."""
-        if len(calls) == 1:
-            return await self._run(calls[0], self._limit)
         following: tuple[Effect, ...] = ()
 
         async def one(call: ToolCall) -> None:
@@ -368,11 +365,9 @@ class Driver:
         return following
 
     async def _run(self, call: ToolCall, limit: TimeLimit) -> tuple[Effect, ...]:
-        agent = self._agent()
-        began = time.monotonic()
-        seen = self._host.seen(self.state.session_id)
-        running = Running(self.state, call, workspace=agent.workspace, publish=self._publish, seen=seen)
-        running.redacts = self._host.redact_secrets
+        agent, began = self._agent(), time.monotonic()
+        running = Running(self.state, call, workspace=agent.workspace, publish=self._publish, seen=self._seen)
+        running.redacts = self._host.options.redact_secrets
         running.above = self.as_above
         self._running[call.call_id] = running
         ran = await run_call(agent, self.state, call, running, limit)
@@ -413,6 +408,6 @@ def _begins_task(made: Step) -> bool:
 
 
 def _request(agent: Agent, state: RunState, effect: CallModel) -> ModelRequest:
-    notes = tuple(note("guidance", text) for text in effect.notes)
+    notes = tuple([note("guidance", text) for text in effect.notes]) if effect.notes else ()
     offered = agent.specs_with_recall if state.recallable else agent.specs
     return ModelRequest(agent.system, state.transcript, () if effect.last else offered, notes)

@@ -5,17 +5,16 @@ from collections.abc import Callable
 from jackstay.core.events import Event, ReasonDeltaEvent
 from jackstay.core.state import RunState
 from jackstay.policy.sieve import Sieve
+from jackstay.runtime.options import Options
 
 
 class Teller:
     """Publishes the pieces of one reply: what a model adapter is given to tell its words to."""
 
-    def __init__(
-        self, state: RunState, *, publish: Callable[[Event], None], now: Callable[[], float], redacts: bool
-    ) -> None:
+    def __init__(self, state: RunState, publish: Callable[[Event], None], options: Options) -> None:
         self._run_id, self._session_id = state.run_id, state.session_id
-        self._publish, self._now = publish, now
-        self._redacts = redacts
+        self._publish, self._now = publish, options.clock
+        self._redacts = options.redact_secrets
         self._sieves: dict[bool, Sieve] = {}  # made when the first piece comes
         self._answers = False
 
