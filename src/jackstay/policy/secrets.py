@@ -8,10 +8,11 @@ from functools import lru_cache
 from msgspec import Struct
 
 from jackstay.policy.believable import believable
+from jackstay.policy.keywords import FOUND, Reading, begin
 from jackstay.policy.late import late
 from jackstay.policy.secret_kinds import KINDS, SecretKind
 
-FEW_CHARS = 64  # up to which each character is looked at; from there on each keyword is looked for
+FEW_CHARS = 64  # up to which reading each character costs less than looking for each keyword
 MAX_TEXT = 4_000_000  # characters looked at; the rest of a longer text is cut off by `redact`
 
 
@@ -47,6 +48,8 @@ def secrets_in(text: str, *, config: bool = False) -> list[Secret]:
 
 def redact(text: str) -> str:
     """The text with every secret replaced by `[redacted:KIND]`; the same string when there is none."""
+    if len(text) <= FEW_CHARS and reading().over(text.lower()) is not FOUND:
+        return text
     if len(text) > MAX_TEXT:
         text = text[:MAX_TEXT] + "…"
     found = secrets_in(text)
@@ -119,25 +122,10 @@ def _words() -> tuple[tuple[str, tuple[str, ...]], ...]:
     return tuple((piece, tuple(words)) for piece, words in groups.items())
 
 
-def may_hold_one(text: str, start: int = 0) -> bool:
-    """Does a keyword of any kind end in it behind `start`? Where none ever does, there is no secret in it."""
-    lowered = _lower(text)
-    if len(lowered) - start > FEW_CHARS:
-        return bool(_present(lowered))
-    endings = _endings()
-    for end in range(max(start, 1) + 1, len(lowered) + 1):
-        if lowered[end - 2 : end] in endings and lowered.endswith(endings[lowered[end - 2 : end]], 0, end):
-            return True
-    return False
-
-
 @lru_cache(maxsize=1)
-def _endings() -> dict[str, tuple[str, ...]]:
-    """The keywords by their last two characters."""
-    found: dict[str, list[str]] = {}
-    for word in {word for ready in _ready() for word in ready.keywords}:
-        found.setdefault(word[-2:], []).append(word)
-    return {ending: tuple(words) for ending, words in found.items()}
+def reading() -> Reading:
+    """Reads a text in lower case until its first keyword is FOUND: without one there is no secret in it."""
+    return begin(word for _, words in _words() for word in words)
 
 
 def _present(lowered: str) -> set[str]:

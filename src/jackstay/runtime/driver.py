@@ -80,7 +80,7 @@ class Driver:
         self._host, self._holder, self._control = host, holder, control
         self._listened, self._publish = publish is not None, publish or _unheard_of
         self.state: RunState
-        self._agent_name = ""
+        self._agent: Callable[[], Agent]  # as it is configured at the moment of asking
         self._seen: dict[str, str] = {}
         self._version = 0
         self._drained: Sequence[int] = ()
@@ -101,7 +101,8 @@ class Driver:
         run can be resumed, unless the control says that it is over. An order in the inbox to cancel the run is
         heeded before each model call and tool, and within WATCH_S of it while one of them lasts.
         """
-        self.state, self._version, self._agent_name, self._drained = state, version, agent, drained
+        self.state, self._version, self._drained = state, version, drained
+        self._agent = functools.partial(self._host.agent, agent)
         self._seen = self._host.seen(state.session_id)
         self._holder.keep()
         self._watch.start()
@@ -146,9 +147,6 @@ class Driver:
         return Above(self._agent, lambda: self.state, self._holder.store, self._publish, self._control)
 
     # -- steps -----------------------------------------------------------------------------------------
-
-    def _agent(self) -> Agent:
-        return self._host.agent(self._agent_name)
 
     async def _feed(self, happened: Input) -> tuple[Effect, ...]:
         agent = self._agent()
@@ -242,7 +240,10 @@ class Driver:
             and any([call.tool == CLOSURE_CHECK for call in calls])
         ):
             self._look = self._holder.store.artifact(self.state.session_id, BASELINE_KEY)
-        return tuple([await agent.facts(self.state, call, look=self._look) for call in calls])
+        found = []
+        for call in calls:
+            found.append(await agent.facts(self.state, call, look=self._look))
+        return tuple(found)
 
     async def _grant(self, call: ToolCall) -> None:
         hitl = self._agent().hitl
