@@ -90,7 +90,7 @@ class Driver:
         self._yielded = time.monotonic()
         self._limit = TimeLimit()
         self._running: dict[str, Running] = {}
-        self._watch = Watch(self._ordered, control)
+        self._watch = Watch(self._watched, control)
 
     async def drive(
         self, state: RunState, version: int, first: Input, *, agent: str, drained: Sequence[int] = ()
@@ -104,10 +104,10 @@ class Driver:
         self.state, self._version, self._drained = state, version, drained
         self._agent = functools.partial(self._host.agent, agent)
         self._seen = self._host.seen(state.session_id)
-        self._holder.keep()
         self._watch.start()
         try:
-            await self._moment("on_agent_start")
+            if self._agent().chain.hooks["on_agent_start"]:
+                await self._moment("on_agent_start")
             effects = await self._feed(first)
             while effects:
                 order = self._watch.look()
@@ -129,7 +129,6 @@ class Driver:
             raise
         finally:
             self._watch.stop()
-            self._holder.release()
             self._limit.close()
         return self.state
 
@@ -199,6 +198,11 @@ class Driver:
         if self._artifacts:
             self._artifacts.clear()
         self._drained = ()
+
+    def _watched(self) -> str | None:
+        """Looked at every second while something lasts: the lease is kept, an order heard."""
+        self._holder.keep()
+        return self._ordered()
 
     def _ordered(self) -> str | None:
         """Who has ordered this run to be cancelled, through the inbox."""
