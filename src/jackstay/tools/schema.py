@@ -123,7 +123,7 @@ class FunctionTool(Generic[P, R]):
 
     def _convert(self, args: JsonObject) -> JsonObject:
         """The given arguments as the types the function asked for; its own defaults stand for the rest."""
-        if None in args.values():
+        if self._left_out_as_null and None in args.values():
             args = self._given(args)
         try:
             converted = wire.convert(args, self._kind)
