@@ -12,7 +12,7 @@ from jackstay.policy.keywords import FOUND, Reading, begin
 from jackstay.policy.late import late
 from jackstay.policy.secret_kinds import KINDS, SecretKind
 
-FEW_CHARS = 64  # up to which reading each character costs less than looking for each keyword
+FEW_CHARS = 64  # up to which each character is looked at; from there on each keyword is looked for
 MAX_TEXT = 4_000_000  # characters looked at; the rest of a longer text is cut off by `redact`
 
 
@@ -35,6 +35,8 @@ def secrets_in(text: str, *, config: bool = False) -> list[Secret]:
 
     `config`: the text is a file of settings, in which a password of ordinary words is one.
     """
+    if len(text) <= FEW_CHARS and reading().over(text.lower()) is not FOUND:
+        return []
     found: list[tuple[int, int, str]] = []  # kept sorted; none overlap
     for ready, start, end in _places(text, config):
         for match in ready.pattern.finditer(text, start, end):
@@ -48,8 +50,6 @@ def secrets_in(text: str, *, config: bool = False) -> list[Secret]:
 
 def redact(text: str) -> str:
     """The text with every secret replaced by `[redacted:KIND]`; the same string when there is none."""
-    if len(text) <= FEW_CHARS and reading().over(text.lower()) is not FOUND:
-        return text
     if len(text) > MAX_TEXT:
         text = text[:MAX_TEXT] + "…"
     found = secrets_in(text)
