@@ -199,11 +199,6 @@ class Driver:
             self._artifacts.clear()
         self._drained = ()
 
-    def _watched(self) -> str | None:
-        """Looked at every second while something lasts: the lease is kept, an order heard."""
-        self._holder.keep()
-        return self._ordered()
-
     def _ordered(self) -> str | None:
         """Who has ordered this run to be cancelled, through the inbox."""
         state = self.state
@@ -212,6 +207,11 @@ class Driver:
                 self._drained = (*self._drained, item.number)
                 return str(item.data.get("by", "somebody"))
         return None
+
+    def _watched(self) -> str | None:
+        """Looked at every second while something lasts: the lease is kept, an order heard."""
+        self._holder.keep()
+        return self._ordered()
 
     # -- effects ---------------------------------------------------------------------------------------
 
