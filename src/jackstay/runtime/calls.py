@@ -1,6 +1,5 @@
 """Runs one call: interceptors around it, a time limit over it, and whatever happens as a readable result."""
 
-import inspect
 from collections import deque
 from collections.abc import Callable
 from time import time
@@ -17,7 +16,7 @@ from jackstay.core.inputs import Below
 from jackstay.core.messages import ToolCall, ToolResult, snapshot
 from jackstay.core.state import RunState
 from jackstay.engine import texts
-from jackstay.engine.interceptors import ANSWERS, ReActTrace
+from jackstay.engine.interceptors import ReActTrace
 from jackstay.engine.ports import Artifact, SessionStore, Tool, ToolOutput
 from jackstay.policy import discipline
 from jackstay.policy.decide import decide
@@ -28,6 +27,7 @@ from jackstay.runtime.agent import Agent
 from jackstay.runtime.below import sum_of
 from jackstay.runtime.control import Control
 from jackstay.runtime.limits import TimeLimit
+from jackstay.runtime.moments import InterceptorFailed, ask_hook
 from jackstay.ward.audit import AuditFailed
 
 SHOWN_CHARS = 50_000
@@ -35,27 +35,6 @@ KEPT_CHARS = 5_000_000
 PARTIAL_CHARS = 4_000
 LONG_CHARS = 100_000  # about 15 ms of looking for secrets
 STOPS_ALL = (AuditFailed, StoreError, Conflict)  # nothing can be kept, or somebody else goes on
-
-
-class InterceptorFailed(JackstayError):
-    """An interceptor raised, or returned something it must not."""
-
-    def __init__(self, name: str, moment: str, problem: str) -> None:
-        super().__init__(f"interceptor {name!r} failed in {moment}: {problem}")
-
-
-async def ask_hook(name: str, moment: str, hook: Callable[..., Any], *args: Any) -> Any:
-    """What the hook answers. Raises InterceptorFailed when it raises or answers with a wrong kind of value."""
-    try:
-        answer = hook(*args)
-        if inspect.isawaitable(answer):
-            answer = await answer
-    except Exception as problem:
-        raise InterceptorFailed(name, moment, repr(problem)) from problem
-    expected = ANSWERS.get(moment)
-    if answer is not None and expected is not None and not isinstance(answer, expected):
-        raise InterceptorFailed(name, moment, f"it returned {type(answer).__name__}, not {expected}")
-    return answer
 
 
 class Above(msgspec.Struct, frozen=True):

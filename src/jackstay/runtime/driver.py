@@ -6,7 +6,7 @@ import inspect
 import logging
 import time
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar, assert_never
+from typing import Protocol, assert_never
 
 from msgspec.structs import replace
 
@@ -21,12 +21,12 @@ from jackstay.core.events import (
 )
 from jackstay.core.facts import CallFacts
 from jackstay.core.inputs import CallFailed, Cancelled, Input, Judged, Observed, Replied, Retried, Summarised
-from jackstay.core.messages import NO_USAGE, Message, ToolCall, Usage, note
+from jackstay.core.messages import NO_USAGE, ToolCall, Usage, note
 from jackstay.core.phase import Phase
 from jackstay.core.state import RunState
 from jackstay.engine import texts
 from jackstay.engine.draft import Step
-from jackstay.engine.interceptors import Hook, ReActTrace
+from jackstay.engine.interceptors import Hook
 from jackstay.engine.machine import step
 from jackstay.engine.ports import Artifact, ModelRequest, Record, Reply
 from jackstay.engine.stopping import CANCEL
@@ -35,11 +35,12 @@ from jackstay.policy.secrets import redact
 from jackstay.runtime.agent import Agent
 from jackstay.runtime.asking import once, summaries
 from jackstay.runtime.below import children
-from jackstay.runtime.calls import Above, InterceptorFailed, Running, ask_hook, run_call
+from jackstay.runtime.calls import Above, Running, run_call
 from jackstay.runtime.control import Control, Watch, end_below
 from jackstay.runtime.guard import BASELINE_KEY
 from jackstay.runtime.lease import Holder
 from jackstay.runtime.limits import TimeLimit
+from jackstay.runtime.moments import InterceptorFailed, before_judging, moment, retried, through
 from jackstay.runtime.options import Options
 from jackstay.runtime.retry import again
 from jackstay.runtime.session import AgentSession
@@ -49,7 +50,6 @@ from jackstay.ward.audit import AuditFailed
 Publish = Callable[[Event], None]
 FAIR_S = 0.005
 log = logging.getLogger("jackstay")
-T = TypeVar("T")
 
 
 class Host(Protocol):
@@ -106,8 +106,7 @@ class Driver:
         self._seen = self._host.seen(state.session_id)
         self._watch.start()
         try:
-            if self._agent().chain.hooks["on_agent_start"]:
-                await self._moment("on_agent_start")
+            await moment(self._agent(), state, "on_agent_start")
             effects = await self._feed(first)
             while effects:
                 order = self._watch.look()
@@ -156,9 +155,9 @@ class Driver:
         if agent.chain.watches_ends:
             for event in made.events:
                 if isinstance(event, ActionEndEvent):
-                    await self._moment("on_action_end")
+                    await moment(self._agent(), self.state, "on_action_end")
                 elif isinstance(event, RunEndEvent):
-                    await self._moment("on_agent_end")
+                    await moment(self._agent(), self.state, "on_agent_end")
         return made.effects
 
     def _take(self, happened: Input, agent: Agent) -> Step:
@@ -269,10 +268,10 @@ class Driver:
         try:
             reply = await self._reply(agent, _request(agent, self.state, effect))
             if hooks["on_reason_end"]:
-                reply = await self._through(agent, "on_reason_end", reply)
+                reply = await through(agent, self.state, "on_reason_end", reply)
             message, calls = reply.message, reply.message.calls
             if calls and hooks["on_action_start"]:
-                message, calls = await self._before_judging(agent, message)
+                message, calls = await before_judging(agent, self.state, message)
             facts = await self._facts(agent, calls) if calls else ()
         except ModelError as failure:
             error = replace(failure.info, message=redact(failure.info.message))  # servers repeat keys
@@ -285,38 +284,32 @@ class Driver:
     async def _reply(self, agent: Agent, request: ModelRequest) -> Reply:
         state, options = self.state, self._host.options
         if agent.chain.hooks["on_reason_start"]:
-            request = await self._through(agent, "on_reason_start", request)
+            request = await through(agent, state, "on_reason_start", request)
         if state.overflows:  # a shortened one: the same turn is tried again
             error = self._overflow or ErrorInfo("overflow", texts.CUT)
-            request = await self._retried(agent, error, state.overflows, request)
+            request = await retried(agent, state, error, state.overflows, request)
         self._overflow = None
         teller = Teller(state, self._publish, options) if self._listened else None
-        limit, limit_s = self._limit, options.model_timeout_s
         try:
-            return await once(agent.model, request, teller, limit=limit, limit_s=limit_s)
+            return await once(agent.model, request, teller, limit=self._limit, limit_s=options.model_timeout_s)
         except ModelError as failure:
-            first = failure
+            return await self._again(agent, request, teller, failure)
+
+    async def _again(
+        self, agent: Agent, request: ModelRequest, teller: Teller | None, first: ModelError
+    ) -> Reply:
+        options = self._host.options
+
+        async def attempt() -> Reply:
+            return await once(agent.model, request, teller, limit=self._limit, limit_s=options.model_timeout_s)
 
         async def before_retry(error: ErrorInfo, number: int) -> None:
             nonlocal request
             error = replace(error, message=redact(error.message))
             await self._feed(Retried(self._host.now(), error, number))
-            request = await self._retried(agent, error, number - 1, request)
+            request = await retried(agent, self.state, error, number - 1, request)
 
-        return await again(
-            lambda: once(agent.model, request, teller, limit=limit, limit_s=limit_s),
-            first, attempts=options.model_retries, before_retry=before_retry,
-        )  # fmt: skip
-
-    async def _retried(
-        self, agent: Agent, error: ErrorInfo, attempt: int, request: ModelRequest
-    ) -> ModelRequest:
-        """The request of the next attempt, once interceptors have seen how the last one failed."""
-        for name, hook in agent.chain.hooks["on_reason_retry"]:
-            trace = ReActTrace(self.state, agent.bounds)
-            answer = await ask_hook(name, "on_reason_retry", hook, trace, error, attempt, request)
-            request = request if answer is None else answer
-        return request
+        return await again(attempt, first, attempts=options.model_retries, before_retry=before_retry)
 
     async def _summarise(self, jobs: tuple[SummaryJob, ...]) -> Input:
         """The answers to the questions; one that fails for good is left unanswered."""
@@ -330,20 +323,6 @@ class Driver:
         told = self._holder.store.events(self.state.session_id, self.state.compacted_at)
         events = tuple(event for event in told if isinstance(event, _REMEMBERED))
         return Summarised(self._host.now(), answers, usage, events, time.monotonic() - began, jobs)
-
-    async def _before_judging(self, agent: Agent, message: Message) -> tuple[Message, tuple[ToolCall, ...]]:
-        """The message with its calls as interceptors want them to be judged, and these calls."""
-        calls = message.calls
-        for name, hook in agent.chain.hooks["on_action_start"]:
-            answer = await ask_hook(name, "on_action_start", hook, ReActTrace(self.state, agent.bounds), calls)
-            if answer is not None and [c.call_id for c in answer] != [c.call_id for c in calls]:
-                raise InterceptorFailed(
-                    name, "on_action_start", "it must return one call for each it was given"
-                )
-            calls = answer or calls
-        wanted = iter(calls)
-        parts = tuple(next(wanted) if isinstance(part, ToolCall) else part for part in message.parts)
-        return replace(message, parts=parts), calls
 
     # -- tools -----------------------------------------------------------------------------------------
 
@@ -383,20 +362,6 @@ class Driver:
         took = time.monotonic() - began
         below = running.below
         return await self._feed(Observed(self._host.now(), ran.result, took, rewritten, ran.facts, below))
-
-    # -- interceptors ----------------------------------------------------------------------------------
-
-    async def _through(self, agent: Agent, moment: str, value: T) -> T:
-        """The value after every interceptor of this moment has seen it."""
-        for name, hook in agent.chain.hooks[moment]:
-            answer = await ask_hook(name, moment, hook, ReActTrace(self.state, agent.bounds), value)
-            value = value if answer is None else answer
-        return value
-
-    async def _moment(self, moment: str) -> None:
-        agent = self._agent()
-        for name, hook in agent.chain.hooks[moment]:
-            await ask_hook(name, moment, hook, ReActTrace(self.state, agent.bounds))
 
 
 _REMEMBERED = (HITLDecidedEvent, PhaseChangedEvent)  # what a summary should know besides the messages

@@ -126,12 +126,10 @@ class FunctionTool(Generic[P, R]):
         if self._left_out_as_null and None in args.values():
             args = self._given(args)
         try:
-            converted = wire.convert(args, self._kind)
+            converted = asdict(wire.convert(args, self._kind))
         except msgspec.ValidationError as problem:
             raise ToolFailed(_explain(str(problem), args, self.spec.parameters)) from problem
-        if len(args) == len(self._names):
-            return asdict(converted)
-        return {name: getattr(converted, name) for name in args}
+        return converted if len(args) == len(converted) else {name: converted[name] for name in args}
 
 
 @overload
