@@ -187,6 +187,34 @@ def test_a_second_request_for_a_running_session_is_refused_clearly() -> None:
     asyncio.run(twice())
 
 
+def test_a_lease_outlasts_whatever_the_model_takes(monkeypatch) -> None:
+    monkeypatch.setattr("jackstay.runtime.lease.LEASE_S", 0.6)
+    monkeypatch.setattr("jackstay.runtime.control.WATCH_S", 0.05)
+    made = engine([{"say": "At last.", "wait_s": 1.5}])
+    kept: list[float] = []
+
+    async def looked_at() -> Answer:
+        run = asyncio.ensure_future(made.prompt("go").session("s").call())
+        while not run.done():
+            await asyncio.sleep(0.1)
+            lease = made.store.head("s").lease
+            kept.append(lease.until - time.time() if lease is not None else 0.0)
+        return run.result()
+
+    assert asyncio.run(looked_at()).text == "At last."
+    assert min(kept[:-1]) > 0
+    assert kept[-1] == 0
+
+
+def test_a_setting_changed_while_a_run_lasts_is_in_the_recipe_of_the_next() -> None:
+    made = engine(["One.", "Two."])
+    ask(made, session="one")
+    made.set_max_turns(3)
+    ask(made, session="two")
+    recipes = [made.get_session(name).state.settings for name in ("one", "two")]
+    assert [recipe["max_turns"] for recipe in recipes] == [20, 3]
+
+
 # -- settings ----------------------------------------------------------------------------------------------
 
 

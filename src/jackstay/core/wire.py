@@ -4,6 +4,7 @@ What a newer version wrote is read, not crashed on: unknown fields are ignored, 
 UnknownEvent. How the store writes messages and events is `core.packing`'s matter.
 """
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -34,6 +35,9 @@ _any = msgspec.json.Decoder()
 
 encode = _encoder.encode  # any value of this package, or plain JSON data, as JSON bytes
 encode_into = _encoder.encode_into
+convert: Callable[..., Any] = (
+    msgspec.convert
+)  # plain data as a value of the given type; ValidationError names the path
 
 
 # Made when they are first asked: a process that judges one call decodes neither runs nor events.
@@ -60,11 +64,6 @@ def decode_json(data: bytes | str) -> Any:
 def canonical(value: Any) -> bytes:
     """JSON with sorted keys: equal data, equal bytes."""
     return msgspec.json.encode(value, order="deterministic")
-
-
-def convert(value: Any, kind: type[Any], *, strict: bool = True) -> Any:
-    """Plain data as a value of the given type; raises msgspec.ValidationError naming the path."""
-    return msgspec.convert(value, kind, strict=strict)
 
 
 def schema(kind: type[msgspec.Struct]) -> JsonObject:

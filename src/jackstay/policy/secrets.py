@@ -8,6 +8,7 @@ from functools import lru_cache
 from msgspec import Struct
 
 from jackstay.policy.believable import believable
+from jackstay.policy.keywords import FOUND, Reading, begin
 from jackstay.policy.late import late
 from jackstay.policy.secret_kinds import KINDS, SecretKind
 
@@ -35,6 +36,8 @@ def secrets_in(text: str, *, config: bool = False) -> list[Secret]:
 
     `config`: the text is a file of settings, in which a password of ordinary words is one.
     """
+    if len(text) <= FEW_CHARS and reading().over(text.lower()) is not FOUND:
+        return []
     found: list[tuple[int, int, str]] = []  # kept sorted; none overlap
     for ready, start, end in _places(text, config):
         for match in ready.pattern.finditer(text, start, end):
@@ -122,25 +125,10 @@ def _words() -> tuple[tuple[str, tuple[str, ...]], ...]:
     return tuple((piece, tuple(words)) for piece, words in groups.items())
 
 
-def may_hold_one(text: str, start: int = 0) -> bool:
-    """Does a keyword of any kind end in it behind `start`? Where none ever does, there is no secret in it."""
-    lowered = _lower(text)
-    if len(lowered) - start > FEW_CHARS:
-        return bool(_present(lowered))
-    endings = _endings()
-    for end in range(max(start, 1) + 1, len(lowered) + 1):
-        if lowered[end - 2 : end] in endings and lowered.endswith(endings[lowered[end - 2 : end]], 0, end):
-            return True
-    return False
-
-
 @lru_cache(maxsize=1)
-def _endings() -> dict[str, tuple[str, ...]]:
-    """The keywords by their last two characters."""
-    found: dict[str, list[str]] = {}
-    for word in {word for ready in _ready() for word in ready.keywords}:
-        found.setdefault(word[-2:], []).append(word)
-    return {ending: tuple(words) for ending, words in found.items()}
+def reading() -> Reading:
+    """Reads a text in lower case until its first keyword is FOUND: without one there is no secret in it."""
+    return begin(word for _, words in _words() for word in words)
 
 
 def _present(lowered: str) -> set[str]:

@@ -1,11 +1,11 @@
 """What of a text may be shown while it still comes in? Word by word, without the secrets in it."""
 
-from jackstay.policy.secrets import may_hold_one, secrets_in
+from jackstay.policy.keywords import FOUND, Reading
+from jackstay.policy.secrets import reading, secrets_in
 
 MAX_HELD = 4_000  # characters of one word; a longer one is shown in pieces
 MAX_KEPT = 600  # characters looked back over for what explains a secret; twice as many before some are dropped
 MAX_KEY = 12_000  # the same for a private key, from its first line on
-OVERLAP = 24  # longer than any keyword
 IN_DOUBT = (
     100  # characters held back of a line in which a keyword stands, so that it is not read anew each word
 )
@@ -20,14 +20,14 @@ class Sieve:
     looser than `redact`, and stricter where only what follows would have shown that something is harmless.
     """
 
-    __slots__ = ("_marked", "_seen", "_shown", "_suspect", "_text")
+    __slots__ = ("_marked", "_reading", "_seen", "_shown", "_text")
 
     def __init__(self) -> None:
         self._text = ""  # what is looked at: the end of what came in
         self._shown = 0  # so much of it was shown, or marked
         self._marked = -1  # where the secret begins that was marked last
         self._seen = 0  # so much of it was searched for keywords
-        self._suspect = False  # is there one?
+        self._reading = reading()  # whether there is one
 
     def feed(self, piece: str) -> str:
         """What may be shown now that this piece has come."""
@@ -38,12 +38,12 @@ class Sieve:
         end = start + len(text[start:].rstrip(_OF_WORDS))
         if end == start > self._shown:
             end = len(text)  # a word without end
-        if not self._suspect and not self._is_suspect(end):  # the usual case
+        if self._read(end) is not FOUND:  # the usual case
             shown, self._shown = text[self._shown : end], end
             if len(text) > MAX_KEPT:
                 self._forget()
             return shown
-        if end - self._shown < IN_DOUBT and self._text.find("\n", self._shown, end) < 0:
+        if end - self._shown < IN_DOUBT and text.find("\n", self._shown, end) < 0:
             return ""
         return self._let_through(end)
 
@@ -51,19 +51,17 @@ class Sieve:
         """What was held back, once nothing more comes."""
         return self._let_through(len(self._text))
 
-    def _is_suspect(self, end: int) -> bool:
-        seen = self._seen
-        if end > seen:
-            if not self._suspect:
-                begin = seen - OVERLAP if seen > OVERLAP else 0
-                self._suspect = may_hold_one(self._text[begin:end], seen - begin)
+    def _read(self, end: int) -> Reading:
+        if end > self._seen:
+            if self._reading is not FOUND:
+                self._reading = self._reading.over(self._text[self._seen : end].lower())
             self._seen = end
-        return self._suspect
+        return self._reading
 
     def _let_through(self, end: int) -> str:
         if end <= self._shown:
             return ""
-        shown = self._cleaned(end) if self._is_suspect(end) else self._text[self._shown : end]
+        shown = self._cleaned(end) if self._read(end) is FOUND else self._text[self._shown : end]
         self._shown = end
         if len(self._text) > MAX_KEPT:
             self._forget()
@@ -94,4 +92,5 @@ class Sieve:
         self._shown -= start
         self._seen = self._shown
         self._marked = max(self._marked - start, -1)
-        self._suspect = may_hold_one(self._text)
+        if self._reading is FOUND:
+            self._reading = reading().over(self._text[: self._shown].lower())

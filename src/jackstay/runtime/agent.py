@@ -99,6 +99,7 @@ class Agent:
         self.guard = built.guard
         self._protected = built.protected
         self._user_home = str(Path.home())
+        self._placeless: dict[str, tuple[ToolSpec, CallFacts]] = {}
 
     @property
     def hitl(self) -> HITLInterceptor | None:
@@ -108,14 +109,15 @@ class Agent:
     @property
     def bounds(self) -> RunBounds:
         """The switches as they are at this moment: interceptors may have been set otherwise since the build."""
-        bounds, hitl = self._bounds, self.hitl
+        bounds, hitl = self._bounds, self._hitl
         compression = self._compression.params if self._compression is not None else None
         loops = self._stop_loop.params if self._stop_loop is not None else None
-        grants = hitl is not None and hitl.grants
+        asks = hitl is not None and hitl.enabled
+        grants = hitl is not None and asks and hitl.grants
         same = bounds.compression is compression and bounds.loops is loops
-        if not same or bounds.hitl is not (hitl is not None) or bounds.grants is not grants:
+        if not same or bounds.hitl is not asks or bounds.grants is not grants:
             bounds = self._bounds = replace(
-                bounds, compression=compression, loops=loops, hitl=hitl is not None, grants=grants
+                bounds, compression=compression, loops=loops, hitl=asks, grants=grants
             )
         return bounds
 
@@ -130,17 +132,27 @@ class Agent:
         invalid = tool.check(call.args)
         if invalid is not None:
             return CallFacts(invalid=invalid, effects=spec.effects, idempotent=spec.idempotent)
-        facts = facts_of(call, spec, self.workspace, self._user_home, self._protected)
-        if spec.spawns:
-            facts = replace(facts, spawns=True)
+        facts = self._facts_of(call, spec)
         if self.guard is not None:
             facts = await self.guard.facts(state, call, facts, look=look, data=self.bounds.data)
-        hitl = self.hitl
-        if hitl is None:
+        hitl = self._hitl
+        if hitl is None or not hitl.enabled:
             return facts
         bounds = self.bounds
         answers = (await hitl.judge(ReActTrace(state, bounds, facts), call),)
         return replace(facts, answers=answers, digest=digest_of(call, spec, state, bounds))
+
+    def _facts_of(self, call: ToolCall, spec: ToolSpec) -> CallFacts:
+        """What the world says: of a tool whose arguments name no place in it, the same about every call."""
+        known = self._placeless.get(spec.name)
+        if known is not None and known[0] is spec:
+            return known[1]
+        facts = facts_of(call, spec, self.workspace, self._user_home, self._protected)
+        if spec.spawns:
+            facts = replace(facts, spawns=True)
+        if not spec.path_args and spec.command_arg is None:
+            self._placeless[spec.name] = (spec, facts)
+        return facts
 
 
 def _nearest(name: str, names: Iterable[str]) -> str | None:

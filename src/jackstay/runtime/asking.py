@@ -11,22 +11,25 @@ from jackstay.core.state import RunState
 from jackstay.core.transcript import Transcript
 from jackstay.engine.bounds import RunBounds
 from jackstay.engine.context import shorter
-from jackstay.engine.ports import Model, ModelRequest, Reply, Tell
+from jackstay.engine.ports import Model, ModelRequest, Reply
 from jackstay.policy.secrets import redact
 from jackstay.runtime.agent import Agent
 from jackstay.runtime.limits import TimeLimit
 from jackstay.runtime.retry import with_retries
+from jackstay.runtime.teller import Teller
 
 SUMMARY_S = 120.0  # the longest that one summary may take: the run waits for it
 SHORTENINGS = 3
 log = logging.getLogger("jackstay")
 
 
-async def once(model: Model, request: ModelRequest, tell: Tell, *, limit: TimeLimit, limit_s: float) -> Reply:
-    """One attempt. Raises ModelError for whatever an adapter may do."""
+async def once(
+    model: Model, request: ModelRequest, teller: Teller | None, *, limit: TimeLimit, limit_s: float
+) -> Reply:
+    """One attempt, told as it comes. Raises ModelError for whatever an adapter may do."""
     try:
         with limit.of(limit_s):
-            return await model.reply(request, tell)
+            return await model.reply(request, teller or _unheard)
     except TimeoutError:
         text = f"the model gave no complete answer within {limit_s:g} s"
         raise ModelError(ErrorInfo("timeout", text)) from None
@@ -35,6 +38,9 @@ async def once(model: Model, request: ModelRequest, tell: Tell, *, limit: TimeLi
     except Exception as problem:
         text = f"the model adapter failed with {type(problem).__name__}: {problem}"
         raise ModelError(ErrorInfo("internal", text)) from problem
+    finally:
+        if teller is not None:
+            teller.finish()
 
 
 async def summaries(
@@ -47,7 +53,7 @@ async def summaries(
 
 async def _ask(agent: Agent, job: SummaryJob, *, limit: TimeLimit, limit_s: float) -> Reply:
     asked = ModelRequest(job.system, Transcript((user(job.text),)), max_output_tokens=job.max_tokens)
-    return await once(agent.summariser, asked, _unheard, limit=limit, limit_s=limit_s)
+    return await once(agent.summariser, asked, None, limit=limit, limit_s=limit_s)
 
 
 async def _summary(
@@ -73,7 +79,7 @@ async def _summary(
 
 
 def _unheard(text: str, thinking: bool) -> None:
-    """A summary does not stream."""
+    """Nobody listens."""
 
 
 async def _at_once(error: ErrorInfo, attempt: int) -> None:

@@ -1,6 +1,5 @@
 """Runs one call: interceptors around it, a time limit over it, and whatever happens as a readable result."""
 
-import inspect
 from collections import deque
 from collections.abc import Callable
 from time import time
@@ -17,7 +16,7 @@ from jackstay.core.inputs import Below
 from jackstay.core.messages import ToolCall, ToolResult, snapshot
 from jackstay.core.state import RunState
 from jackstay.engine import texts
-from jackstay.engine.interceptors import ANSWERS, ReActTrace
+from jackstay.engine.interceptors import ReActTrace
 from jackstay.engine.ports import Artifact, SessionStore, Tool, ToolOutput
 from jackstay.policy import discipline
 from jackstay.policy.decide import decide
@@ -28,6 +27,7 @@ from jackstay.runtime.agent import Agent
 from jackstay.runtime.below import sum_of
 from jackstay.runtime.control import Control
 from jackstay.runtime.limits import TimeLimit
+from jackstay.runtime.moments import InterceptorFailed, ask_hook
 from jackstay.ward.audit import AuditFailed
 
 SHOWN_CHARS = 50_000
@@ -35,27 +35,6 @@ KEPT_CHARS = 5_000_000
 PARTIAL_CHARS = 4_000
 LONG_CHARS = 100_000  # about 15 ms of looking for secrets
 STOPS_ALL = (AuditFailed, StoreError, Conflict)  # nothing can be kept, or somebody else goes on
-
-
-class InterceptorFailed(JackstayError):
-    """An interceptor raised, or returned something it must not."""
-
-    def __init__(self, name: str, moment: str, problem: str) -> None:
-        super().__init__(f"interceptor {name!r} failed in {moment}: {problem}")
-
-
-async def ask_hook(name: str, moment: str, hook: Callable[..., Any], *args: Any) -> Any:
-    """What the hook answers. Raises InterceptorFailed when it raises or answers with a wrong kind of value."""
-    try:
-        answer = hook(*args)
-        if inspect.isawaitable(answer):
-            answer = await answer
-    except Exception as problem:
-        raise InterceptorFailed(name, moment, repr(problem)) from problem
-    expected = ANSWERS.get(moment)
-    if answer is not None and expected is not None and not isinstance(answer, expected):
-        raise InterceptorFailed(name, moment, f"it returned {type(answer).__name__}, not {expected}")
-    return answer
 
 
 class Above(msgspec.Struct, frozen=True):
@@ -71,6 +50,12 @@ class Above(msgspec.Struct, frozen=True):
 class Running:
     """A call while it runs: the ToolContext its tool sees, and the last of what it has put out."""
 
+    redacts = True  # do secrets go out of what it puts out?
+    above: Callable[[], Above] | None = None  # the run it belongs to, for those that work below it
+    below: Below | None = None  # how far its subagents have come, once all of them rest
+    _size = 0
+    _sieve: Sieve | None = None  # made when the tool says something
+
     def __init__(
         self,
         state: RunState,
@@ -82,14 +67,9 @@ class Running:
     ) -> None:
         self.session_id, self.run_id, self.call_id = state.session_id, state.run_id, call.call_id
         self.workspace, self.seen = workspace, seen
-        self.redacts = True  # do secrets go out of what it puts out?
-        self.above: Callable[[], Above] | None = None  # the run it belongs to, for those that work below it
         self.states: dict[int, Callable[[], RunState]] = {}  # of its subagents, as they are at this moment
-        self.below: Below | None = None  # how far they have come, once all of them rest
         self._publish = publish
         self._said: deque[str] = deque()
-        self._size = 0
-        self._sieve: Sieve | None = None  # made when the tool says something
 
     def tell(self, text: str) -> None:
         """Show output as it comes."""
@@ -144,22 +124,44 @@ async def run_call(agent: Agent, state: RunState, call: ToolCall, running: Runni
     This is the one place where what the world says comes in: secrets are taken out of it here, so that none
     reaches a message, an event, an artifact or a log. The tool itself gets its arguments as they are.
     """
-    ran = await _run(agent, state, call, running, limit)
-    return await _redacted(ran) if running.redacts else ran
+    hooks = agent.chain.hooks
+    refused, facts, artifact = None, None, None
+    try:
+        if hooks["on_tool_call_start"]:
+            call, refused, facts = await _before(agent, state, call)
+        tool = refused or _tool_for(agent, call, running)
+        if isinstance(tool, str):
+            result, facts = ToolResult(call.call_id, tool, is_error=True, executed=False), None
+        else:
+            output = await _output(tool, call, running, limit)
+            if running.below is not None and running.below.waiting:
+                result = ToolResult(call.call_id, output.text)
+            else:
+                result, artifact = _shorten(call, output)
+                if hooks["on_tool_call_end"]:
+                    result = await _after(agent, state, call, result)
+    except InterceptorFailed as problem:
+        result, facts, artifact = ToolResult(call.call_id, str(problem), is_error=True), None, None
+    ran = Ran(result, artifact, call, facts)
+    return ran if not running.redacts or _is_bare(ran) else await _redacted(ran)
+
+
+def _is_bare(ran: Ran) -> bool:
+    """Is it short, and known to hold no secret?"""
+    text = ran.result.text
+    return ran.artifact is None and len(text) <= LONG_CHARS and redact_once(text) == text
 
 
 async def _redacted(ran: Ran) -> Ran:
-    result, artifact = ran.result, ran.artifact
-    text = await without_secrets(result.text)
-    if text is not result.text:
-        result = replace(result, text=text)
-    if artifact is not None and (whole := await without_secrets(artifact.text)) is not artifact.text:
-        artifact = replace(artifact, text=whole)
+    result = replace(ran.result, text=await _without_secrets(ran.result.text))
+    artifact = ran.artifact
+    if artifact is not None:
+        artifact = replace(artifact, text=await _without_secrets(artifact.text))
     return Ran(result, artifact, ran.call, ran.facts)
 
 
-async def without_secrets(text: str) -> str:
-    """The text redacted; the very same one where there is nothing to redact. Long ones are read in a thread."""
+async def _without_secrets(text: str) -> str:
+    """The text redacted; long ones are read in a thread."""
     if len(text) <= LONG_CHARS:
         return redact_once(text)
     import asyncio
@@ -175,27 +177,14 @@ def _redact_long(text: str) -> str:
     return redact(text[:cut]) + _redact_long(text[cut:])
 
 
-async def _run(agent: Agent, state: RunState, call: ToolCall, running: Running, limit: TimeLimit) -> Ran:
-    try:
-        call, refused, facts = await _before(agent, state, call)
-        if refused is not None:
-            return Ran(ToolResult(call.call_id, refused, is_error=True, executed=False), None, call)
-        tool = agent.tools.get(call.tool)
-        if tool is None:
-            text = texts.unknown_tool(call.tool, None)
-            return Ran(ToolResult(call.call_id, text, is_error=True, executed=False), None, call)
-        if running.redacts and not tool.spec.reads_only and _holds_mark(call.args):
-            return Ran(
-                ToolResult(call.call_id, texts.STANDS_FOR_SECRET, is_error=True, executed=False), None, call
-            )
-        output = await _output(tool, call, running, limit)
-        if running.below is not None and running.below.waiting:
-            return Ran(ToolResult(call.call_id, output.text), None, call, facts)
-        result, artifact = _shorten(call, output)
-        result = await _after(agent, state, call, result)
-    except InterceptorFailed as problem:
-        return Ran(ToolResult(call.call_id, str(problem), is_error=True), None, call)
-    return Ran(result, artifact, call, facts)
+def _tool_for(agent: Agent, call: ToolCall, running: Running) -> Tool | str:
+    """What carries the call out, or why nothing does."""
+    tool = agent.tools.get(call.tool)
+    if tool is None:
+        return texts.unknown_tool(call.tool, None)
+    if running.redacts and not tool.spec.reads_only and _holds_mark(call.args):
+        return texts.STANDS_FOR_SECRET
+    return tool
 
 
 def _holds_mark(value: Any) -> bool:

@@ -6,7 +6,7 @@ import inspect
 import logging
 import time
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar, assert_never
+from typing import Protocol, assert_never
 
 from msgspec.structs import replace
 
@@ -21,12 +21,12 @@ from jackstay.core.events import (
 )
 from jackstay.core.facts import CallFacts
 from jackstay.core.inputs import CallFailed, Cancelled, Input, Judged, Observed, Replied, Retried, Summarised
-from jackstay.core.messages import NO_USAGE, Message, ToolCall, Usage, note
+from jackstay.core.messages import NO_USAGE, ToolCall, Usage, note
 from jackstay.core.phase import Phase
 from jackstay.core.state import RunState
 from jackstay.engine import texts
 from jackstay.engine.draft import Step
-from jackstay.engine.interceptors import Hook, ReActTrace
+from jackstay.engine.interceptors import Hook
 from jackstay.engine.machine import step
 from jackstay.engine.ports import Artifact, ModelRequest, Record, Reply
 from jackstay.engine.stopping import CANCEL
@@ -35,12 +35,14 @@ from jackstay.policy.secrets import redact
 from jackstay.runtime.agent import Agent
 from jackstay.runtime.asking import once, summaries
 from jackstay.runtime.below import children
-from jackstay.runtime.calls import Above, InterceptorFailed, Running, ask_hook, run_call
+from jackstay.runtime.calls import Above, Running, run_call
 from jackstay.runtime.control import Control, Watch, end_below
 from jackstay.runtime.guard import BASELINE_KEY
 from jackstay.runtime.lease import Holder
 from jackstay.runtime.limits import TimeLimit
-from jackstay.runtime.retry import with_retries
+from jackstay.runtime.moments import InterceptorFailed, before_judging, moment, retried, through
+from jackstay.runtime.options import Options
+from jackstay.runtime.retry import again
 from jackstay.runtime.session import AgentSession
 from jackstay.runtime.teller import Teller
 from jackstay.ward.audit import AuditFailed
@@ -48,25 +50,14 @@ from jackstay.ward.audit import AuditFailed
 Publish = Callable[[Event], None]
 FAIR_S = 0.005
 log = logging.getLogger("jackstay")
-T = TypeVar("T")
 
 
 class Host(Protocol):
     """What the driver needs of the engine: the agent as it is configured at this moment."""
 
     @property
-    def model_retries(self) -> int:
-        """How often a model is asked at most."""
-        ...
-
-    @property
-    def model_timeout_s(self) -> float:
-        """How long one answer may take."""
-        ...
-
-    @property
-    def redact_secrets(self) -> bool:
-        """Whether what tools and models' servers say loses its secrets."""
+    def options(self) -> Options:
+        """The settings as they are now."""
         ...
 
     def now(self) -> float:
@@ -89,7 +80,8 @@ class Driver:
         self._host, self._holder, self._control = host, holder, control
         self._listened, self._publish = publish is not None, publish or _unheard_of
         self.state: RunState
-        self._agent_name = ""
+        self._agent: Callable[[], Agent]  # as it is configured at the moment of asking
+        self._seen: dict[str, str] = {}
         self._version = 0
         self._drained: Sequence[int] = ()
         self._artifacts: list[Artifact] = []
@@ -99,7 +91,7 @@ class Driver:
         self._yielded = time.monotonic()
         self._limit = TimeLimit()
         self._running: dict[str, Running] = {}
-        self._watch = Watch(self._ordered, control)
+        self._watch = Watch(self._watched, control)
 
     async def drive(
         self, state: RunState, version: int, first: Input, *, agent: str, drained: Sequence[int] = ()
@@ -110,9 +102,10 @@ class Driver:
         run can be resumed, unless the control says that it is over. An order to cancel the run is heeded before
         each model call and tool where it was there when the step was stored, and else within WATCH_S.
         """
-        self.state, self._version, self._agent_name, self._drained = state, version, agent, drained
+        self.state, self._version, self._drained = state, version, drained
+        self._agent = functools.partial(self._host.agent, agent)
+        self._seen = self._host.seen(state.session_id)
         store = self._holder.store
-        self._holder.keep()
         self._watch.start()
         try:
             await self._moment("on_agent_start")
@@ -137,7 +130,6 @@ class Driver:
             raise
         finally:
             self._watch.stop()
-            self._holder.release()
             self._limit.close()
         return self.state
 
@@ -156,9 +148,6 @@ class Driver:
 
     # -- steps -----------------------------------------------------------------------------------------
 
-    def _agent(self) -> Agent:
-        return self._host.agent(self._agent_name)
-
     async def _feed(self, happened: Input) -> tuple[Effect, ...]:
         agent = self._agent()
         made = self._take(happened, agent)
@@ -175,11 +164,12 @@ class Driver:
 
     def _take(self, happened: Input, agent: Agent) -> Step:
         """One step: decided, stored, then told."""
-        made = step(self.state, happened, agent.bounds)
+        before = self.state
+        made = step(before, happened, agent.bounds)
         if agent.guard is not None:
-            agent.guard.record(self.state, made.state, made.events)
+            agent.guard.record(before, made.state, made.events)
         self.state = made.state
-        if made.stored and (made.events or made.effects):
+        if made.stored and (made.events or made.effects or made.state.batch is not before.batch):
             self._commit(made)
         hooks = agent.chain.hooks["on_event"]
         if self._listened or hooks:
@@ -221,6 +211,17 @@ class Driver:
                 return str(item.data.get("by", "somebody"))
         return None
 
+    def _watched(self) -> str | None:
+        """Looked at every second while something lasts: the lease is kept, an order heard."""
+        self._holder.keep()
+        return self._ordered()
+
+    async def _moment(self, name: str) -> None:
+        agent = self._agent()
+        if agent.chain.hooks[name]:
+            self._asked = True
+            await moment(agent, self.state, name)
+
     # -- effects ---------------------------------------------------------------------------------------
 
     async def _perform(self, effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
@@ -233,8 +234,7 @@ class Driver:
                 case RunTool():
                     runs.append(effect.call)
                 case Judge():
-                    agent = self._agent()
-                    facts = tuple([await self._facts(agent, call) for call in effect.calls])
+                    facts = await self._facts(self._agent(), effect.calls)
                     following = await self._feed(Judged(self._host.now(), effect.calls, facts))
                 case Summarise():
                     following = await self._feed(await self._summarise(effect.jobs))
@@ -242,13 +242,21 @@ class Driver:
                     await self._grant(effect.call)
                 case _:
                     assert_never(effect)
+        if len(runs) == 1:
+            return await self._run(runs[0], self._limit)
         return await self._run_all(runs) if runs else following
 
-    async def _facts(self, agent: Agent, call: ToolCall) -> CallFacts:
-        look = self._look
-        if look is None and call.tool == CLOSURE_CHECK:
-            look = self._look = self._holder.store.artifact(self.state.session_id, BASELINE_KEY)
-        return await agent.facts(self.state, call, look=look)
+    async def _facts(self, agent: Agent, calls: tuple[ToolCall, ...]) -> tuple[CallFacts, ...]:
+        if (
+            agent.guard is not None
+            and self._look is None
+            and any([call.tool == CLOSURE_CHECK for call in calls])
+        ):
+            self._look = self._holder.store.artifact(self.state.session_id, BASELINE_KEY)
+        found = []
+        for call in calls:
+            found.append(await agent.facts(self.state, call, look=self._look))
+        return tuple(found)
 
     async def _grant(self, call: ToolCall) -> None:
         hitl = self._agent().hitl
@@ -262,16 +270,19 @@ class Driver:
 
     async def _ask(self, effect: CallModel) -> Input:
         """What came of asking the model: its reply with the facts about its calls, or a typed failure."""
-        agent = self._agent()
-        began = time.monotonic()
+        agent, began = self._agent(), time.monotonic()
         if began - self._yielded > FAIR_S:  # a model that answers at once must not starve the other runs
             await asyncio.sleep(0)
             self._yielded = began
+        hooks = agent.chain.hooks
         try:
-            reply = await self._reply(agent, effect)
-            reply = await self._through(agent, "on_reason_end", reply)
-            message, calls = await self._before_judging(agent, reply.message)
-            facts = tuple([await self._facts(agent, call) for call in calls])
+            reply = await self._reply(agent, _request(agent, self.state, effect))
+            if hooks["on_reason_end"]:
+                reply = await through(agent, self.state, "on_reason_end", reply)
+            message, calls = reply.message, reply.message.calls
+            if calls and hooks["on_action_start"]:
+                message, calls = await before_judging(agent, self.state, message)
+            facts = await self._facts(agent, calls) if calls else ()
         except ModelError as failure:
             error = replace(failure.info, message=redact(failure.info.message))  # servers repeat keys
             self._overflow = error if error.kind == "overflow" else None
@@ -280,44 +291,40 @@ class Driver:
             return CallFailed(self._host.now(), ErrorInfo("internal", str(failure)), time.monotonic() - began)
         return Replied(self._host.now(), message, reply.usage, facts, time.monotonic() - began)
 
-    async def _reply(self, agent: Agent, effect: CallModel) -> Reply:
-        request = _request(agent, self.state, effect)
-        request = await self._through(agent, "on_reason_start", request)
-        if self.state.overflows:  # a shortened one: the same turn is tried again
+    async def _reply(self, agent: Agent, request: ModelRequest) -> Reply:
+        state, options = self.state, self._host.options
+        if agent.chain.hooks["on_reason_start"]:
+            request = await through(agent, state, "on_reason_start", request)
+        if state.overflows:  # a shortened one: the same turn is tried again
             error = self._overflow or ErrorInfo("overflow", texts.CUT)
-            request = await self._retried(agent, error, self.state.overflows, request)
+            request = await retried(agent, state, error, state.overflows, request)
         self._overflow = None
-        tell = Teller(self.state, publish=self._publish, now=self._host.now, redacts=self._host.redact_secrets)
-        limit_s = self._host.model_timeout_s
+        teller = Teller(state, self._publish, options) if self._listened else None
+        try:
+            return await once(agent.model, request, teller, limit=self._limit, limit_s=options.model_timeout_s)
+        except ModelError as failure:
+            return await self._again(agent, request, teller, failure)
+
+    async def _again(
+        self, agent: Agent, request: ModelRequest, teller: Teller | None, first: ModelError
+    ) -> Reply:
+        options = self._host.options
 
         async def attempt() -> Reply:
-            try:
-                return await once(agent.model, request, tell, limit=self._limit, limit_s=limit_s)
-            finally:
-                tell.finish()
+            return await once(agent.model, request, teller, limit=self._limit, limit_s=options.model_timeout_s)
 
         async def before_retry(error: ErrorInfo, number: int) -> None:
             nonlocal request
             error = replace(error, message=redact(error.message))
             await self._feed(Retried(self._host.now(), error, number))
-            request = await self._retried(agent, error, number - 1, request)
+            request = await retried(agent, self.state, error, number - 1, request)
 
-        return await with_retries(attempt, attempts=self._host.model_retries, before_retry=before_retry)
-
-    async def _retried(
-        self, agent: Agent, error: ErrorInfo, attempt: int, request: ModelRequest
-    ) -> ModelRequest:
-        """The request of the next attempt, once interceptors have seen how the last one failed."""
-        for name, hook in agent.chain.hooks["on_reason_retry"]:
-            trace = ReActTrace(self.state, agent.bounds)
-            answer = await ask_hook(name, "on_reason_retry", hook, trace, error, attempt, request)
-            request = request if answer is None else answer
-        return request
+        return await again(attempt, first, attempts=options.model_retries, before_retry=before_retry)
 
     async def _summarise(self, jobs: tuple[SummaryJob, ...]) -> Input:
         """The answers to the questions; one that fails for good is left unanswered."""
         agent, began = self._agent(), time.monotonic()
-        limit_s = self._host.model_timeout_s
+        limit_s = self._host.options.model_timeout_s
         replies = await summaries(agent, self.state, jobs, limit=self._limit, limit_s=limit_s)
         answers = tuple(
             reply.message if reply is not None and reply.stop != "refused" else None for reply in replies
@@ -327,29 +334,10 @@ class Driver:
         events = tuple(event for event in told if isinstance(event, _REMEMBERED))
         return Summarised(self._host.now(), answers, usage, events, time.monotonic() - began, jobs)
 
-    async def _before_judging(self, agent: Agent, message: Message) -> tuple[Message, tuple[ToolCall, ...]]:
-        """The message with its calls as interceptors want them to be judged, and these calls."""
-        hooks = agent.chain.hooks["on_action_start"]
-        calls = message.calls
-        if not hooks or not calls:
-            return message, calls
-        for name, hook in hooks:
-            answer = await ask_hook(name, "on_action_start", hook, ReActTrace(self.state, agent.bounds), calls)
-            if answer is not None and [c.call_id for c in answer] != [c.call_id for c in calls]:
-                raise InterceptorFailed(
-                    name, "on_action_start", "it must return one call for each it was given"
-                )
-            calls = answer or calls
-        wanted = iter(calls)
-        parts = tuple(next(wanted) if isinstance(part, ToolCall) else part for part in message.parts)
-        return replace(message, parts=parts), calls
-
     # -- tools -----------------------------------------------------------------------------------------
 
     async def _run_all(self, calls: list[ToolCall]) -> tuple[Effect, ...]:
         """Run the calls side by side; each result is stored and told as it comes."""
-        if len(calls) == 1:
-            return await self._run(calls[0], self._limit)
         following: tuple[Effect, ...] = ()
 
         async def one(call: ToolCall) -> None:
@@ -371,11 +359,9 @@ class Driver:
         return following
 
     async def _run(self, call: ToolCall, limit: TimeLimit) -> tuple[Effect, ...]:
-        agent = self._agent()
-        began = time.monotonic()
-        seen = self._host.seen(self.state.session_id)
-        running = Running(self.state, call, workspace=agent.workspace, publish=self._publish, seen=seen)
-        running.redacts = self._host.redact_secrets
+        agent, began = self._agent(), time.monotonic()
+        running = Running(self.state, call, workspace=agent.workspace, publish=self._publish, seen=self._seen)
+        running.redacts = self._host.options.redact_secrets
         running.above = self.as_above
         self._running[call.call_id] = running
         ran = await run_call(agent, self.state, call, running, limit)
@@ -386,21 +372,6 @@ class Driver:
         took = time.monotonic() - began
         below = running.below
         return await self._feed(Observed(self._host.now(), ran.result, took, rewritten, ran.facts, below))
-
-    # -- interceptors ----------------------------------------------------------------------------------
-
-    async def _through(self, agent: Agent, moment: str, value: T) -> T:
-        """The value after every interceptor of this moment has seen it."""
-        for name, hook in agent.chain.hooks[moment]:
-            answer = await ask_hook(name, moment, hook, ReActTrace(self.state, agent.bounds), value)
-            value = value if answer is None else answer
-        return value
-
-    async def _moment(self, moment: str) -> None:
-        agent = self._agent()
-        for name, hook in agent.chain.hooks[moment]:
-            self._asked = True
-            await ask_hook(name, moment, hook, ReActTrace(self.state, agent.bounds))
 
 
 _REMEMBERED = (HITLDecidedEvent, PhaseChangedEvent)  # what a summary should know besides the messages
@@ -417,6 +388,6 @@ def _begins_task(made: Step) -> bool:
 
 
 def _request(agent: Agent, state: RunState, effect: CallModel) -> ModelRequest:
-    notes = tuple(note("guidance", text) for text in effect.notes)
+    notes = tuple([note("guidance", text) for text in effect.notes]) if effect.notes else ()
     offered = agent.specs_with_recall if state.recallable else agent.specs
     return ModelRequest(agent.system, state.transcript, () if effect.last else offered, notes)

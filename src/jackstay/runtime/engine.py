@@ -40,6 +40,7 @@ class HarnessEngine:
         self._sessions: WeakValueDictionary[str, AgentSession] = WeakValueDictionary()
         self._seen: dict[str, dict[str, str]] = {}
         self._store: SessionStore | None = None
+        self._recipe: tuple[Options, JsonObject] | None = None
         self._opened: dict[str, tuple[Any, Model]] = {}
         self._compression: ContextCompressionInterceptor | None = None
         self._stop_loop: StopLoopInterceptor | None = None
@@ -74,10 +75,10 @@ class HarnessEngine:
         if known is not None:
             return known
         provider = self._options.session_provider
-        if provider is not None and not isinstance(provider, SessionStore):
-            session: AgentSession = provider(session_id)
-        else:
+        if provider is None or provider is self._store or isinstance(provider, SessionStore):
             session = AgentSession(session_id, self.store, now=self._options.clock)
+        else:
+            session = provider(session_id)
         self._sessions[session_id] = session
         return session
 
@@ -278,25 +279,10 @@ class HarnessEngine:
         return self._seen.setdefault(session_id, {})
 
     def recipe(self) -> JsonObject:
-        """The settings another process needs to go on with a run of this engine."""
-        made = self._options
-        names = [entry if isinstance(entry, str) else entry.spec.name for entry in made.tools]
-        return {
-            "model": made.model if isinstance(made.model, str) else made.model.name,
-            "tools": names,
-            "disallowed_tools": list(made.disallowed_tools),
-            "workspace": made.workspace,
-            "hitl_enabled": made.hitl_enabled,
-            "hitl_waiting": decode_json(encode(made.hitl_waiting)),
-            "discipline": made.discipline,
-            "language": made.language or None,
-            "max_turns": made.max_turns,
-            "max_tokens": made.max_tokens,
-            "max_cost": made.max_cost,
-            "max_seconds": made.max_seconds,
-            "permission_default": made.permission_default,
-            "permission_rules": decode_json(encode(made.permission_rules)),
-        }
+        """The settings another process needs to go on with a run of this engine; nobody changes the value."""
+        if self._recipe is None or self._recipe[0] is not self._options:
+            self._recipe = (self._options, _recipe(self._options))
+        return self._recipe[1]
 
     async def close(self) -> None:
         """Give back connections and files."""
@@ -311,6 +297,26 @@ class HarnessEngine:
     def _rebuild(self) -> None:
         """Build `main` anew, others once they are asked for; what runs sees them at its next request."""
         self._build_main()
+
+
+def _recipe(made: Options) -> JsonObject:
+    names = [entry if isinstance(entry, str) else entry.spec.name for entry in made.tools]
+    return {
+        "model": made.model if isinstance(made.model, str) else made.model.name,
+        "tools": names,
+        "disallowed_tools": list(made.disallowed_tools),
+        "workspace": made.workspace,
+        "hitl_enabled": made.hitl_enabled,
+        "hitl_waiting": decode_json(encode(made.hitl_waiting)),
+        "discipline": made.discipline,
+        "language": made.language or None,
+        "max_turns": made.max_turns,
+        "max_tokens": made.max_tokens,
+        "max_cost": made.max_cost,
+        "max_seconds": made.max_seconds,
+        "permission_default": made.permission_default,
+        "permission_rules": decode_json(encode(made.permission_rules)),
+    }
 
 
 def _settled(made: Options) -> Options:

@@ -1,6 +1,8 @@
 """A time limit over many short waits of one task, for the price of one timer."""
 
 import asyncio
+from math import inf
+from time import monotonic
 from types import TracebackType
 
 
@@ -13,22 +15,23 @@ class TimeLimit:
     """
 
     def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[object] | None = None
-        self._deadline: float | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._rings_at = inf
+        self._deadline = inf
         self._requests = 0
         self._expired = False
 
     def of(self, seconds: float) -> "TimeLimit":
         """Set the limit for the block that follows."""
-        if self._task is None:
-            self._task = asyncio.current_task()
-        self._requests = self._task.cancelling() if self._task is not None else 0
-        self._deadline = self._loop.time() + seconds
-        self._expired = False
-        if self._timer is None or self._timer.when() > self._deadline:
-            self._arm(self._deadline)
+        task = self._task
+        if task is None:
+            task = self._task = asyncio.current_task()
+        if task is not None:
+            self._requests = task.cancelling()
+        self._deadline = deadline = monotonic() + seconds
+        if deadline < self._rings_at:
+            self._arm(seconds)
         return self
 
     def close(self) -> None:
@@ -42,24 +45,25 @@ class TimeLimit:
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._deadline = None
+        self._deadline = inf
         if not self._expired or self._task is None:
             return
+        self._expired = False
         alone = self._task.uncancel() <= self._requests  # nobody else wants this task to stop
         if alone and kind is not None and issubclass(kind, asyncio.CancelledError):
             raise TimeoutError from problem
 
-    def _arm(self, when: float) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = self._loop.call_at(when, self._ring)
+    def _arm(self, seconds: float) -> None:
+        self.close()
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._ring)
+        self._rings_at = self._deadline
 
     def _ring(self) -> None:
-        self._timer = None
-        if self._deadline is None:
-            return
-        if self._deadline > self._loop.time():
-            self._arm(self._deadline)
+        self._timer, self._rings_at = None, inf
+        left = self._deadline - monotonic()
+        if left > 0:
+            if left < inf:
+                self._arm(left)
         elif self._task is not None:
             self._expired = True
             self._task.cancel()

@@ -1,10 +1,11 @@
 """One request to an agent: a prompt, or the wish to go on, with the session it belongs to."""
 
+import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 import msgspec
+from msgspec.structs import replace
 
 from jackstay.core.approvals import HITLDecision, HITLTask
 from jackstay.core.errors import EmptyPrompt, ErrorInfo, SubagentSession, UnknownSession
@@ -91,7 +92,7 @@ class PromptRequest:
 
     async def _run(self, publish: Callable[[Event], None] | None, control: Control) -> RunState:
         engine = self._engine
-        session = self._session or engine.get_session(f"s-{uuid4().hex[:12]}")
+        session = self._session or engine.get_session(f"s-{os.urandom(6).hex()}")
         store, session_id = session.store, session.session_id
         stored = store.load(session_id)
         if stored is None and self._parts is None:
@@ -114,12 +115,13 @@ class PromptRequest:
         engine = self._engine
         if self._parts is None:
             return await taken_up(session, state, engine.agent(state.agent), now=engine.now())
-        posted = session.store.inbox(session.session_id) if not state.is_new else ()
+        begin = Begin(engine.now(), new_run_id(), self._parts, self._agent, engine.recipe())
+        if state.is_new:
+            return begin, ()
+        posted = session.store.inbox(session.session_id)
         commands = tuple(_command(item) for item in posted if item.command is not None)
-        recipe = engine.recipe()
         below = () if busy else end_below(session, state, texts.MOVED_ON_BY)
-        begin = Begin(engine.now(), new_run_id(), self._parts, self._agent, recipe, commands, below)
-        return begin, tuple(item.number for item in posted)
+        return replace(begin, commands=commands, below=below), tuple(item.number for item in posted)
 
 
 async def taken_up(
@@ -143,7 +145,7 @@ async def taken_up(
 
 def new_run_id() -> str:
     """A name that no other run has."""
-    return f"r-{uuid4().hex[:16]}"
+    return f"r-{os.urandom(8).hex()}"
 
 
 def _command(item: Posted) -> Command:

@@ -17,24 +17,29 @@ async def with_retries(
 ) -> Reply:
     """The reply of the first attempt that succeeds, out of at most `attempts`.
 
-    Only failures that can succeed are tried again, after a jittered back-off or what `Retry-After` names.
-    `before_retry(error, attempt)` is awaited before each further attempt. Raises the last ModelError, its
-    info counting the attempts.
+    See `again` for what is tried again, and when.
     """
     try:
         return await ask()
     except ModelError as failure:
-        if not failure.info.retryable or attempts <= 1:
-            raise
-        return await _again(ask, failure, attempts, before_retry)
+        return await again(ask, failure, attempts=attempts, before_retry=before_retry)
 
 
-async def _again(
+async def again(
     ask: Callable[[], Awaitable[Reply]],
     first: ModelError,
+    *,
     attempts: int,
     before_retry: Callable[[ErrorInfo, int], Awaitable[None]],
 ) -> Reply:
+    """The reply of a later attempt, `first` being how the first of at most `attempts` failed.
+
+    Only failures that can succeed are tried again, after a jittered back-off or what `Retry-After` names.
+    `before_retry(error, attempt)` is awaited before each further attempt. Raises the last ModelError, its
+    info counting the attempts.
+    """
+    if not first.info.retryable or attempts <= 1:
+        raise first
     import stamina
 
     _unheard(logging.getLogger("stamina"))

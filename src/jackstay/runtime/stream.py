@@ -28,7 +28,8 @@ class RunStream(AsyncIterator[Event]):
         return self
 
     async def __anext__(self) -> Event:
-        self._start()
+        if self._task is None:
+            self._start()
         while not self._waiting:
             if self._finished:
                 await self._raise_failure()

@@ -27,6 +27,7 @@ from jackstay.runtime.control import Control
 from jackstay.runtime.driver import Driver
 from jackstay.runtime.factory import build_agent
 from jackstay.runtime.lease import Holder
+from jackstay.runtime.options import Options
 from jackstay.runtime.request import new_run_id, taken_up
 from jackstay.runtime.session import AgentSession
 
@@ -267,19 +268,9 @@ class _Host:
         self._built: Agent | None = None
 
     @property
-    def model_retries(self) -> int:
+    def options(self) -> Options:
         """The engine's."""
-        return self._engine.model_retries
-
-    @property
-    def model_timeout_s(self) -> float:
-        """The engine's."""
-        return self._engine.model_timeout_s
-
-    @property
-    def redact_secrets(self) -> bool:
-        """The engine's."""
-        return self._engine.redact_secrets
+        return self._engine.options
 
     def now(self) -> float:
         """The engine's."""

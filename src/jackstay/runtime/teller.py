@@ -5,38 +5,36 @@ from collections.abc import Callable
 from jackstay.core.events import Event, ReasonDeltaEvent
 from jackstay.core.state import RunState
 from jackstay.policy.sieve import Sieve
+from jackstay.runtime.options import Options
 
 
 class Teller:
     """Publishes the pieces of one reply: what a model adapter is given to tell its words to."""
 
-    def __init__(
-        self, state: RunState, *, publish: Callable[[Event], None], now: Callable[[], float], redacts: bool
-    ) -> None:
+    def __init__(self, state: RunState, publish: Callable[[Event], None], options: Options) -> None:
         self._run_id, self._session_id = state.run_id, state.session_id
-        self._publish, self._now = publish, now
-        self._redacts = redacts
-        self._sieves: dict[bool, Sieve] = {}  # made when the first piece comes
-        self._answers = False
+        self._publish, self._now = publish, options.clock
+        self._redacts = options.redact_secrets
+        self._sieves: dict[bool, Sieve] = {}  # each made when its first piece comes
 
     def __call__(self, text: str, thinking: bool) -> None:
         """A piece as it comes."""
         if self._redacts:
-            if not self._sieves:
-                self._sieves = {False: Sieve(), True: Sieve()}
-            if not thinking and not self._answers:  # thinking comes first: its last word belongs before
-                self._answers = True
-                self._show(self._sieves[True].rest(), True)
-            text = self._sieves[thinking].feed(text)
-            if not text:
-                return
-        self._show(text, thinking)
+            text = (self._sieves.get(thinking) or self._begin(thinking)).feed(text)
+        if text:
+            self._publish(ReasonDeltaEvent(self._run_id, self._session_id, None, self._now(), text, thinking))
 
     def finish(self) -> None:
         """Nothing more comes of this attempt: tell what was held back."""
         for thinking, sieve in self._sieves.items():
-            self._show(sieve.rest(), thinking)
+            text = sieve.rest()
+            if text:
+                self._publish(
+                    ReasonDeltaEvent(self._run_id, self._session_id, None, self._now(), text, thinking)
+                )
 
-    def _show(self, text: str, thinking: bool) -> None:
-        if text:
-            self._publish(ReasonDeltaEvent(self._run_id, self._session_id, None, self._now(), text, thinking))
+    def _begin(self, thinking: bool) -> Sieve:
+        if not thinking:  # thinking comes first: its last word belongs before
+            self.finish()
+        made = self._sieves[thinking] = Sieve()
+        return made

@@ -10,6 +10,7 @@ import re
 import types
 import typing
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import (
     Annotated,
     Any,
@@ -25,6 +26,7 @@ from typing import (
 )
 
 import msgspec
+from msgspec.structs import asdict
 
 from jackstay.core import wire
 from jackstay.core.errors import ConfigError, ToolFailed
@@ -83,7 +85,8 @@ class FunctionTool(Generic[P, R]):
     def check(self, args: JsonObject) -> str | None:
         """Why these arguments do not fit, naming the argument and what is expected; None when they fit."""
         try:
-            self._complete(args)
+            if args.keys() != self._names:
+                self._complete(args)
             self._convert(args)
         except ToolFailed as problem:
             return str(problem)
@@ -94,25 +97,18 @@ class FunctionTool(Generic[P, R]):
 
         A function that does not wait runs in a thread of its own, so its hanging never stops the loop.
         """
+        call: Callable[..., Any] = self.function
         try:
             values = self._convert(args)
-            result = await self._call(values, context)
+            if self._context:
+                values[self._context] = context if self.waits else ThreadContext(context)
+            result = await call(**values) if self.waits else await in_thread(partial(call, **values))
         except ToolFailed as failed:
             return ToolOutput(str(failed), is_error=True)
         return _output(self.spec.name, result)
 
-    async def _call(self, values: JsonObject, context: ToolContext) -> Any:
-        call: Callable[..., Any] = self.function
-        if self.waits:
-            injected = {self._context: context} if self._context else {}
-            return await call(**values, **injected)
-        injected = {self._context: ThreadContext(context)} if self._context else {}
-        return await in_thread(lambda: call(**values, **injected))
-
     def _complete(self, args: JsonObject) -> None:
         """Raises ToolFailed unless all that is needed is there and nothing else."""
-        if args.keys() == self._names:
-            return
         unknown = [name for name in args if name not in self._names]
         if unknown:
             raise ToolFailed(_unknown(self.spec.name, unknown[0], self._names))
@@ -123,18 +119,17 @@ class FunctionTool(Generic[P, R]):
 
     def _given(self, args: JsonObject) -> JsonObject:
         """Some models send null for what they leave out: it is taken so where null could mean nothing else."""
-        if None not in args.values():
-            return args
         return {k: v for k, v in args.items() if v is not None or k not in self._left_out_as_null}
 
     def _convert(self, args: JsonObject) -> JsonObject:
         """The given arguments as the types the function asked for; its own defaults stand for the rest."""
-        args = self._given(args)
+        if self._left_out_as_null and None in args.values():
+            args = self._given(args)
         try:
-            converted = wire.convert(args, self._kind)
+            converted = asdict(wire.convert(args, self._kind))
         except msgspec.ValidationError as problem:
             raise ToolFailed(_explain(str(problem), args, self.spec.parameters)) from problem
-        return {name: getattr(converted, name) for name in args}
+        return converted if len(args) == len(converted) else {name: converted[name] for name in args}
 
 
 @overload
@@ -346,10 +341,10 @@ def _must_be(expected: re.Match[str], value: Any) -> str:
 
 
 def _output(name: str, result: Any) -> ToolOutput:
-    if isinstance(result, ToolOutput):
-        return result
     if isinstance(result, str):
         return ToolOutput(result)
+    if isinstance(result, ToolOutput):
+        return result
     if result is None:
         return ToolOutput("done; the tool returned nothing")
     try:
