@@ -367,9 +367,27 @@ def test_an_older_file_is_brought_up_to_date_in_one_transaction(path: Path, stor
     database.migrate(connection, steps)
     assert connection.execute("PRAGMA user_version").fetchone() == (2,)
     assert connection.execute("SELECT id, colour FROM sessions").fetchall() == [("s1", None)]
+    database.migrate(
+        connection, steps[:1]
+    )  # by an older process that asked for the version before we were here
+    assert connection.execute("PRAGMA user_version").fetchone() == (2,)
     connection.execute("PRAGMA user_version = 1")
     connection.close()
     assert store.load("s1") == Stored(1, play.state)
+
+
+@pytest.mark.parametrize(("synchronous", "number"), [("normal", 1), ("full", 2)])
+def test_a_file_is_flushed_as_asked_whether_it_is_new_or_empty_or_was_there(
+    tmp_path: Path, synchronous: database.Synchronous, number: int
+) -> None:
+    (tmp_path / "empty.db").touch()
+    for name in ("new.db", "empty.db", "new.db"):
+        store = SQLiteStore(tmp_path / name, synchronous=synchronous)
+        with store.database.looking as connection:
+            asked = "SELECT synchronous, journal_mode FROM pragma_synchronous, pragma_journal_mode"
+            assert connection.execute(asked).fetchone() == (number, "wal")
+        assert store.sessions() == []
+        store.close()
 
 
 # -- damage ------------------------------------------------------------------------------------------------
