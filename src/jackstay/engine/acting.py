@@ -86,7 +86,7 @@ def _refused(call: ToolCall, text: str) -> ToolResult:
 
 
 def _task(draft: Draft, call: ToolCall, facts: CallFacts, ask: Ask, waiting: Waiting) -> HITLTask:
-    comment = redact(discipline.with_plan(ask, draft.state.transcript))
+    comment = redact(discipline.with_plan(ask, draft.transcript))
     task = HITLTask(
         call.call_id, call.tool, snapshot(call.args), comment, ask.always_rule, draft.at, facts.digest
     )
@@ -311,7 +311,7 @@ def _returned(draft: Draft, item: BatchCall, seen: Observed, bounds: RunBounds) 
 
 def amend_call(draft: Draft, call: ToolCall) -> None:
     """The transcript shows a call as it is executed, not as it was first asked for."""
-    transcript = draft.state.transcript
+    transcript = draft.transcript
     for index in range(len(transcript) - 1, -1, -1):
         message = transcript[index]
         if any(_is_call(part, call.call_id) for part in message.parts):

@@ -27,7 +27,7 @@ def ready(draft: Draft, bounds: RunBounds) -> bool:
     params = bounds.compression
     if params is None or not params.enabled:
         return True
-    transcript, around = draft.state.transcript, _around(draft.state, bounds)
+    transcript, around = draft.transcript, _around(draft.state, bounds)
     seen = glance(transcript, params, around)
     found = None if seen.roomy and around.forced is None else plan(transcript, params, around)
     if found is not None:
@@ -46,7 +46,7 @@ def shrink(draft: Draft, limit: int | None, bounds: RunBounds) -> bool:
     if params is None or not params.enabled or state.overflows >= params.max_retries:
         return False
     draft.set(overflows=state.overflows + 1, overflow_limit=limit)
-    found = plan(state.transcript, params, _around(draft.state, bounds))
+    found = plan(draft.transcript, params, _around(draft.state, bounds))
     if found is None or found.futile:
         return False
     if _begin(draft, found, bounds):
@@ -73,7 +73,7 @@ def summarised(draft: Draft, answers: Summarised, bounds: RunBounds) -> bool:
     """The answers are in: the context is rebuilt. True when that was for a turn which had not begun."""
     state, params = draft.state, bounds.compression
     draft.set(usage=state.usage.plus(answers.usage), active_s=state.active_s + answers.took_s)
-    found = plan(state.transcript, params, _around(state, bounds, answers.events)) if params else None
+    found = plan(draft.transcript, params, _around(state, bounds, answers.events)) if params else None
     if found is not None:
         if prepare(found, bounds.summary_window) == answers.jobs:
             replies = [Reply(message) if message is not None else None for message in answers.answers]
@@ -164,11 +164,11 @@ def unpin_earlier(draft: Draft, window: int) -> None:
     So does the plan of a task that is over; of one that is under way it does not.
     """
     over = draft.state.policy.phase.phase in (Phase.NO_TASK, Phase.TASK_STARTED)
-    earlier = len(draft.state.transcript) - window
+    earlier = len(draft.transcript) - window
     _unpin(draft, lambda index, message: over if message.role == "assistant" else index < earlier)
 
 
 def _unpin(draft: Draft, which: Callable[[int, Message], bool]) -> None:
-    for index, message in enumerate(list(draft.state.transcript)):
+    for index, message in enumerate(list(draft.transcript)):
         if message.pinned and which(index, message):
             draft.amend(index, replace(message, pinned=False))
