@@ -172,6 +172,30 @@ def test_a_forked_child_opens_the_file_anew(store: SQLiteStore) -> None:
     assert store.check() == []
 
 
+def test_a_child_forked_while_another_thread_held_the_store_is_not_kept_waiting(store: SQLiteStore) -> None:
+    Play(store).begins()
+    inside, leave = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with store.database.looking:
+            inside.set()
+            leave.wait(10)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    inside.wait(10)
+    child = os.fork()
+    if child == 0:
+        try:
+            signal.alarm(5)
+            os._exit(0 if store.load("s1") is not None else 1)
+        finally:
+            os._exit(1)
+    leave.set()
+    thread.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
 # -- whose file it is --------------------------------------------------------------------------------------
 
 
