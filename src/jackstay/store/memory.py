@@ -44,7 +44,7 @@ class _Session(msgspec.Struct):
     artifacts: dict[str, str] = {}
 
     def add(self, record: Record, line: bytes) -> None:
-        """Keep the line of a commit."""
+        """Keep the line of a commit, and its head; the messages beside it only while a run has them anyway."""
         head, events = record.head, record.events
         begins = head.run_id != self.head.run_id
         if begins:
@@ -53,6 +53,7 @@ class _Session(msgspec.Struct):
         self.pieces.append(b"%b%b%b" % (encode(head.run_id), _RUN, line) if begins else line)
         seq = events[0].seq if events else None
         self.firsts.append(head.seq + 1 if seq is None else seq)
+        self.head = head if record.lease else replace(head, transcript=_NO_MESSAGES)
         if record.lease is None:
             self.pieces[self.whole :] = [b"\n".join(self.pieces[self.whole :])]
             del self.firsts[self.whole + 1 :]
@@ -113,13 +114,13 @@ class MemoryStore:
             kept = self._sessions.get(session_id)
             if kept is None:
                 kept = _Session(now, RunState(ids.session_id(session_id)))
-            lease, version = record.lease, kept.version
-            rival = leases.rival(kept.lease, lease.owner, now) if lease is not None else None
-            leases.admit(session_id, expected, version, rival, now)
+            lease, version, held = record.lease, kept.version, kept.lease
+            if version != expected or (lease and held and lease.owner != held.owner):
+                rival = leases.rival(held, lease.owner, now) if lease is not None else None
+                leases.admit(session_id, expected, version, rival, now)
             if not version:
                 self._sessions[session_id] = kept
             kept.add(record, line)
-            kept.head = replace(record.head, transcript=_NO_MESSAGES)
             kept.version, kept.lease, kept.updated = version + 1, lease, now
             kept.title = kept.title or steps.title(record.appended)
             for artifact in record.artifacts:
