@@ -3,14 +3,16 @@
 import threading
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from jackstay.core import ids
 from jackstay.core.errors import AlreadyDecided, Conflict, UnknownSession
-from jackstay.core.events import TRANSIENT, Event
+from jackstay.core.events import Event
+from jackstay.core.forms import EVENT_KINDS, EVENTS
 from jackstay.core.messages import Message
 from jackstay.core.state import RunState
 from jackstay.core.transcript import Transcript
@@ -18,16 +20,15 @@ from jackstay.core.wire import convert, decode_head, decode_json, encode
 from jackstay.engine.ports import Lease, PendingSession, Posted, Record, SessionInfo, Stored
 from jackstay.store import leases, steps
 
-_SAME, _RUN = b"\x01", b"\x02"  # bytes that JSON never holds
 _NO_MESSAGES = Transcript()
+_SHORT: dict[type, str] = {kind: form.short for kind, form in EVENTS.items()}
 
 
 class _Session(msgspec.Struct):
     """What is kept of a session: a line of JSON a commit, those of a request that is over in one piece.
 
-    A line is an `_Added`. `same` is what each event of the run says; in the line one byte stands for it, and
-    the first line of another run has that run's id before it. `firsts` are the numbers of the pieces' first
-    events, `whole` is how many pieces hold requests that are over.
+    A line is an `_Added`. `firsts` are the numbers of the pieces' first events, `whole` is how many pieces hold
+    requests that are over.
     """
 
     created: float
@@ -36,7 +37,6 @@ class _Session(msgspec.Struct):
     updated: float = 0.0
     version: int = 0
     lease: Lease | None = None
-    same: bytes = b""
     pieces: list[bytes] = []
     firsts: list[int] = []
     whole: int = 0
@@ -46,51 +46,54 @@ class _Session(msgspec.Struct):
     def add(self, record: Record, line: bytes) -> None:
         """Keep the line of a commit, and its head; the messages beside it only while a run has them anyway."""
         head, events = record.head, record.events
-        begins = head.run_id != self.head.run_id
-        if begins:
-            self.same = _same(encode(head.run_id), head.session_id)
-        line = line.replace(self.same, _SAME)
-        self.pieces.append(b"%b%b%b" % (encode(head.run_id), _RUN, line) if begins else line)
         seq = events[0].seq if events else None
         self.firsts.append(head.seq + 1 if seq is None else seq)
-        self.head = head if record.lease else replace(head, transcript=_NO_MESSAGES)
+        self.pieces.append(line)
+        self.head = head
         if record.lease is None:
+            self.head = replace(head, transcript=_NO_MESSAGES)
             self.pieces[self.whole :] = [b"\n".join(self.pieces[self.whole :])]
             del self.firsts[self.whole + 1 :]
             self.whole += 1
 
     def added(self) -> Iterator["_Added"]:
         """What the commits added, in order."""
-        return _read(self.pieces.copy(), b"", self.head.session_id)
+        return _read(self.pieces.copy())
 
     def added_after(self, seq: int) -> Iterator["_Added"]:
         """The same, without what is known to hold no event with a number above `seq`."""
-        start = max(0, bisect_right(self.firsts, seq + 1) - 1)
-        begun = next((piece for piece in reversed(self.pieces[:start]) if _RUN in piece), b"")
-        run = begun.rpartition(_RUN)[0].rpartition(b"\n")[2]
-        return _read(self.pieces[start:], run, self.head.session_id)
+        return _read(self.pieces[max(0, bisect_right(self.firsts, seq + 1) - 1) :])
 
 
 class _Added(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """What a commit added."""
+    """What a commit added. Events stand as their kinds, by short names, and their values."""
 
-    events: tuple[Event, ...]
+    kinds: tuple[str, ...]
+    values: tuple[tuple[Any, ...], ...]
     appended: tuple[Message, ...]
     amended: tuple[tuple[int, Message], ...]
 
+    @property
+    def events(self) -> Iterator[Event]:
+        """The events, in order."""
+        for short, values in zip(self.kinds, self.values, strict=True):
+            kind = EVENT_KINDS[short][0]
+            yield convert(dict(zip(kind.__struct_fields__, values, strict=True)), kind)
 
-def _read(pieces: list[bytes], run: bytes, session_id: str) -> Iterator[_Added]:
-    """What stands in the pieces, the first of which goes on with this run."""
+
+def _line(record: Record) -> bytes:
+    """The record as an `_Added`, in JSON. Raises TypeError for transient events."""
+    try:
+        kinds = [_SHORT[type(event)] for event in record.events]
+    except KeyError as kind:
+        raise TypeError(f"{kind} is transient: such events are never stored") from None
+    return encode((kinds, list(map(astuple, record.events)), record.appended, record.amended))
+
+
+def _read(pieces: list[bytes]) -> Iterator[_Added]:
     for piece in pieces:
         for line in piece.split(b"\n"):
-            begun, _, rest = line.rpartition(_RUN)
-            run = begun or run
-            yield convert(decode_json(rest.replace(_SAME, _same(run, session_id))), _Added)
-
-
-def _same(run: bytes, session_id: str) -> bytes:
-    """How the ids of an event stand in its JSON; `run` is the run's, as JSON."""
-    return b'"run_id":%b,"session_id":%b,"seq":' % (run, encode(session_id))
+            yield convert(decode_json(line), _Added)
 
 
 class MemoryStore:
@@ -107,9 +110,7 @@ class MemoryStore:
 
     def commit(self, session_id: str, expected: int, record: Record) -> int:
         """See the port. Without a lease in it, it gives back whichever there is: this store took it."""
-        line, now = encode((record.events, record.appended, record.amended)), self._now()
-        if _UNNUMBERED in line:
-            _check_numbered(record.events)
+        line, now = _line(record), self._now()
         with self._lock:
             kept = self._sessions.get(session_id)
             if kept is None:
@@ -235,15 +236,6 @@ class MemoryStore:
 
     def close(self) -> None:
         """See the port. What is stored stays."""
-
-
-_UNNUMBERED = b'"seq":null'
-
-
-def _check_numbered(events: Sequence[Event]) -> None:
-    for event in events:
-        if isinstance(event, TRANSIENT):
-            raise TypeError(f"{type(event).__name__} is transient: such events are never stored")
 
 
 def _info(name: str, kept: _Session) -> SessionInfo:
