@@ -123,11 +123,12 @@ class MemoryStore:
                 self._sessions[session_id] = kept
             kept.add(record, line)
             kept.version, kept.lease, kept.updated = version + 1, lease, now
-            kept.title = kept.title or steps.title(record.appended)
-            for artifact in record.artifacts:
-                kept.artifacts[artifact.call_id] = artifact.text
-            for number in record.drained:
-                kept.inbox.pop(number, None)
+            if not kept.title:
+                kept.title = steps.title(record.appended)
+            if record.artifacts or record.drained:
+                kept.artifacts |= {artifact.call_id: artifact.text for artifact in record.artifacts}
+                for number in record.drained:
+                    kept.inbox.pop(number, None)
             return version + 1
 
     def renew(self, session_id: str, lease: Lease) -> bool:
