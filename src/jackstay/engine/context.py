@@ -24,16 +24,17 @@ from jackstay.engine.ports import Reply
 
 def ready(draft: Draft, bounds: RunBounds) -> bool:
     """May the model be asked now? If not, questions for a summary were asked, and their answers come first."""
-    params = bounds.compression
+    params, state = bounds.compression, draft.state
     if params is None or not params.enabled:
         return True
-    transcript, around = draft.state.transcript, _around(draft.state, bounds)
-    seen = glance(transcript, params, around)
-    found = None if seen.roomy and around.forced is None else plan(transcript, params, around)
-    if found is not None:
-        return _begin(draft, found, bounds)
+    transcript, around = state.transcript, _around(state, bounds)
+    tokens, roomy = glance(transcript, params, around)
+    if not roomy or around.forced is not None:
+        found = plan(transcript, params, around)
+        if found is not None:
+            return _begin(draft, found, bounds)
     limit = around.memory.window or bounds.context_length or params.default_context_length
-    draft.tell(ContextSizeEvent, len(transcript), seen.tokens, limit)
+    draft.tell(ContextSizeEvent, len(transcript), tokens, limit)
     return True
 
 
@@ -105,11 +106,12 @@ def ask_again(draft: Draft) -> None:
 
 def learnt(state: RunState, usage: Usage, bounds: RunBounds) -> Memory:
     """What the provider counted corrects the estimate. `state` is that of the request, without the reply."""
-    memory, params, counted = _memory(state, bounds), bounds.compression, usage.input_tokens
-    if params is None or not params.enabled or not (counted or memory.calibration.real):
+    memory, params, transcript = _memory(state, bounds), bounds.compression, state.transcript
+    known, counted = memory.calibration, usage.input_tokens
+    if params is None or not params.enabled or not (counted or known.real):
         return memory
-    raw = measured(state.transcript).tokens + bounds.overhead
-    return replace(memory, calibration=memory.calibration.learn(counted, raw, len(state.transcript)))
+    calibration = known.learn(counted, measured(transcript).tokens + bounds.overhead, len(transcript))
+    return memory if calibration is known else replace(memory, calibration=calibration)
 
 
 def _memory(state: RunState, bounds: RunBounds) -> Memory:

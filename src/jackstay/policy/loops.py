@@ -1,9 +1,9 @@
 """Is the agent going round in circles? What it asked for is weighed together with what came of it."""
 
-import hashlib
 import re
 from collections import Counter
 from collections.abc import Sequence
+from hashlib import blake2b
 
 import msgspec
 from msgspec.structs import replace
@@ -102,7 +102,7 @@ def notice(
     kept = params.kept
     known, marks, errors = window.marks, [], []
     for call in calls:
-        mark = call_mark(call, exact=_waits(call, params))
+        mark = call_mark(call, params)
         marks.append(mark)
         errors.append(error_mark(call) if call.is_error else "")
         edits = (call.edits or call.tool in params.editing) and not call.is_error
@@ -171,14 +171,17 @@ def _shared(before: tuple[str, ...], after: tuple[str, ...]) -> int:
 # -- fingerprints ------------------------------------------------------------------------------------------
 
 
-def call_mark(call: Done, *, exact: bool = False) -> str:
+def call_mark(call: Done, params: LoopParams) -> str:
     """The fingerprint of a call and its result, blind to times, durations, process ids and addresses.
 
-    `exact` sees those too.
+    Only where the call waits for something it sees those too: they tell how far that is.
     """
-    result = call.result if len(call.result) <= 2 * _LOOKED_AT else _ends(call.result)
-    shape = (call.tool, call.args, result if exact else _normal(result), call.is_error)
-    return _digest(wire.canonical(shape))
+    result = call.result
+    if len(result) > 2 * _LOOKED_AT:
+        result = _ends(result)
+    if not (result.isalpha() or _is_short_number(result) or _waits(call, params)):
+        result = _normal(result)
+    return _digest(wire.canonical((call.tool, call.args, result, call.is_error)))
 
 
 def error_mark(call: Done) -> str:
@@ -223,7 +226,7 @@ def _digest_of(text: str) -> str:
 
 
 def _digest(data: bytes) -> str:
-    return hashlib.blake2b(data, digest_size=_MARK // 2).hexdigest()
+    return blake2b(data, digest_size=_MARK // 2).hexdigest()
 
 
 def _waits(call: Done, params: LoopParams) -> bool:
@@ -243,10 +246,6 @@ def _plain(mark: str) -> str:
     return mark.removeprefix(_PROGRESS)
 
 
-def _all_plain(marks: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(map(_plain, marks)) if _PROGRESS in "".join(marks) else marks
-
-
 # -- what counts as a loop ---------------------------------------------------------------------------------
 
 _Seen = tuple[str, int, tuple[str, ...]]
@@ -255,11 +254,13 @@ _Seen = tuple[str, int, tuple[str, ...]]
 def _seen(
     window: LoopWindow, calls: Sequence[Done], marks: Sequence[str], errors: Sequence[str], params: LoopParams
 ) -> _Seen | None:
-    plain = _all_plain(window.marks)
-    often = len(calls)
+    plain = window.marks
+    if _PROGRESS in "".join(plain):
+        plain = tuple(map(_plain, plain))
+    often = len(calls) >= params.max_repeat
     for mark in marks:
-        often = max(often, plain.count(mark))
-    if often < params.max_repeat and not window.errors:
+        often = often or plain.count(mark) >= params.max_repeat
+    if not often and not window.errors:
         return None  # whatever a loop is, something in it has come often enough
     return (
         _copies(calls, params)

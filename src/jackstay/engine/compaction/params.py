@@ -34,12 +34,18 @@ class CompressionParams(msgspec.Struct, frozen=True):
 
     @property
     def trigger_messages(self) -> int:
-        """The number of unpinned messages that starts a compression."""
+        """The number of unpinned messages that starts a compression; never below `max_messages`."""
         return math.ceil(self.max_messages * self.message_trigger_factor)
 
     def threshold(self, window: int) -> int:
         """The number of tokens that starts a compression in a window of so many."""
         return max(1, int(window * self.max_context_ratio))
+
+    def starts(self, tokens: int, unpinned: int, threshold: int) -> bool:
+        """Do so many tokens, or so many unpinned messages, start a compression?"""
+        return tokens >= threshold or (
+            unpinned >= self.max_messages and unpinned >= self.trigger_messages
+        )
 
     def message_cap(self, threshold: int) -> int:
         """Above how many tokens one message is cut; never more than half of what the whole may have."""

@@ -109,10 +109,9 @@ def learn(memory: Memory, transcript: Transcript, overhead: int, input_tokens: i
 def plan(transcript: Transcript, params: CompressionParams, around: Surroundings) -> Plan | None:
     """What to do before the next request, or None when everything may stay as it is.
 
-    A turn that needs nothing costs what is new since the last one. Forced plans shrink from the size of the
-    request that failed and the limit it named.
+    Forced plans shrink from the size of the request that failed and the limit it named.
     """
-    if not params.enabled or (around.forced is None and glance(transcript, params, around).roomy):
+    if not params.enabled:
         return None
     size = measured(transcript)
     raw = size.tokens + around.overhead
@@ -135,20 +134,17 @@ def plan(transcript: Transcript, params: CompressionParams, around: Surroundings
     return found if cut else None
 
 
-class Glance(msgspec.Struct, frozen=True, gc=False):
-    """The next request at first sight: its tokens; `roomy`: plainly nothing is due and no message too large."""
+def glance(transcript: Transcript, params: CompressionParams, around: Surroundings) -> tuple[int, bool]:
+    """The tokens of the next request; and is there plainly room, nothing due and no message too large?
 
-    tokens: int
-    roomy: bool
-
-
-def glance(transcript: Transcript, params: CompressionParams, around: Surroundings) -> Glance:
-    """What there is to see without looking at single messages: in most turns that is all there is to do."""
+    That is to be seen without looking at single messages, and in most turns it is all there is to do.
+    """
     size, calibration = measured(transcript), around.memory.calibration
     tokens = calibration.correct(size.tokens + around.overhead, len(transcript))
     threshold = params.threshold(window_of(params, around))
-    roomy = tokens < threshold and size.unpinned < params.trigger_messages
-    return Glance(tokens, roomy and size.largest <= int(params.message_cap(threshold) / calibration.factor))
+    if params.starts(tokens, size.unpinned, threshold):
+        return tokens, False
+    return tokens, size.largest <= int(params.message_cap(threshold) / calibration.factor)
 
 
 def window_of(params: CompressionParams, around: Surroundings) -> int:
@@ -168,7 +164,7 @@ def size_of(lines: Sequence[Line], plan: Plan) -> Size:
 
 
 def _due(size: Size, params: CompressionParams, room: Room) -> bool:
-    return size.unpinned >= params.trigger_messages or size.tokens >= params.threshold(room.limit)
+    return params.starts(size.tokens, size.unpinned, params.threshold(room.limit))
 
 
 def _resting(size: Size, memory: Memory) -> bool:
