@@ -43,9 +43,7 @@ class CompressionParams(msgspec.Struct, frozen=True):
 
     def starts(self, tokens: int, unpinned: int, threshold: int) -> bool:
         """Do so many tokens, or so many unpinned messages, start a compression?"""
-        return tokens >= threshold or (
-            unpinned >= self.max_messages and unpinned >= self.trigger_messages
-        )
+        return tokens >= threshold or (unpinned >= self.max_messages and unpinned >= self.trigger_messages)
 
     def message_cap(self, threshold: int) -> int:
         """Above how many tokens one message is cut; never more than half of what the whole may have."""
