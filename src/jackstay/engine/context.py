@@ -27,14 +27,14 @@ def ready(draft: Draft, bounds: RunBounds) -> bool:
     params, state = bounds.compression, draft.state
     if params is None or not params.enabled:
         return True
-    transcript, around = state.transcript, _around(state, bounds)
-    tokens, roomy = glance(transcript, params, around)
+    size, around = measured(state.transcript), _around(state, bounds)
+    tokens, roomy = glance(size, params, around)
     if not roomy or around.forced is not None:
-        found = plan(transcript, params, around)
+        found = plan(state.transcript, params, around)
         if found is not None:
             return _begin(draft, found, bounds)
     limit = around.memory.window or bounds.context_length or params.default_context_length
-    draft.tell(ContextSizeEvent, len(transcript), tokens, limit)
+    draft.tell(ContextSizeEvent, size.messages, tokens, limit)
     return True
 
 
@@ -106,12 +106,13 @@ def ask_again(draft: Draft) -> None:
 
 def learnt(state: RunState, usage: Usage, bounds: RunBounds) -> Memory:
     """What the provider counted corrects the estimate. `state` is that of the request, without the reply."""
-    memory, params, transcript = _memory(state, bounds), bounds.compression, state.transcript
-    known, counted = memory.calibration, usage.input_tokens
+    memory, params, counted = _memory(state, bounds), bounds.compression, usage.input_tokens
+    known = memory.calibration
     if params is None or not params.enabled or not (counted or known.real):
         return memory
-    calibration = known.learn(counted, measured(transcript).tokens + bounds.overhead, len(transcript))
-    return memory if calibration is known else replace(memory, calibration=calibration)
+    size = measured(state.transcript)
+    learnt = known.learn(counted, size.tokens + bounds.overhead, size.messages)
+    return memory if learnt is known else replace(memory, calibration=learnt)
 
 
 def _memory(state: RunState, bounds: RunBounds) -> Memory:

@@ -62,7 +62,8 @@ class LoopParams(msgspec.Struct, frozen=True):
     @property
     def kept(self) -> int:
         """How many calls the history holds: enough for cycles of the longest period."""
-        return max(self.window, MAX_PERIOD * self.max_repeat)
+        cycles = MAX_PERIOD * self.max_repeat
+        return cycles if cycles > self.window else self.window
 
 
 class Done(msgspec.Struct, frozen=True, gc=False):
@@ -179,7 +180,7 @@ def call_mark(call: Done, params: LoopParams) -> str:
     result = call.result
     if len(result) > 2 * _LOOKED_AT:
         result = _ends(result)
-    if not (result.isalpha() or _is_short_number(result) or _waits(call, params)):
+    if not (_is_plain(result) or _waits(call, params)):
         result = _normal(result)
     return _digest(wire.canonical((call.tool, call.args, result, call.is_error)))
 
@@ -199,23 +200,20 @@ def _ends(text: str) -> str:
 
 def _normal(text: str) -> str:
     """The text with one space between words and without what says nothing; each distinct word is read once."""
-    if text.isalpha() or _is_short_number(text):
-        return text
     words = text.split()
-    known = {word: word if word.isalpha() else _normal_word(word) for word in set(words)}
+    known = {word: word if _is_plain(word) else _normal_word(word) for word in set(words)}
     made = _TOOK.sub("<took>", " ".join(map(known.__getitem__, words)))
     if any(word in made for word in _PROCESS_WORDS):
         made = _PROCESS.sub(r"\1\2<id>", made)
     return made
 
 
-def _is_short_number(word: str) -> bool:
-    return len(word) < 10 and word.isdigit()
+def _is_plain(word: str) -> bool:
+    """Is it letters alone, or a number too short for a time?"""
+    return word.isalpha() or (len(word) < 10 and word.isdigit())
 
 
 def _normal_word(word: str) -> str:
-    if _is_short_number(word):
-        return word
     for pattern, stand_in in _NORMAL:
         word = pattern.sub(stand_in, word)
     return word
@@ -254,14 +252,12 @@ _Seen = tuple[str, int, tuple[str, ...]]
 def _seen(
     window: LoopWindow, calls: Sequence[Done], marks: Sequence[str], errors: Sequence[str], params: LoopParams
 ) -> _Seen | None:
-    plain = window.marks
-    if _PROGRESS in "".join(plain):
-        plain = tuple(map(_plain, plain))
-    often = len(calls) >= params.max_repeat
+    often, known = len(calls) >= params.max_repeat, " ".join(window.marks)
     for mark in marks:
-        often = often or plain.count(mark) >= params.max_repeat
+        often = often or known.count(mark) >= params.max_repeat
     if not often and not window.errors:
         return None  # whatever a loop is, something in it has come often enough
+    plain = tuple(map(_plain, window.marks))
     return (
         _copies(calls, params)
         or _same_call(window, plain, calls, marks, params)

@@ -16,8 +16,11 @@ _SAMPLE = "q9LmXvZ8f3kT2sWn4RcY"  # stands for a secret of any kind that its nam
 
 
 def redact_once(text: str) -> str:
-    """The text redacted; what comes again soon is not looked through again."""
-    return text if len(text) < LEAST_CHARS else _remembered(text)
+    """Like `redact`, the very same text where there is no secret; what comes again soon is looked through once."""
+    if len(text) < LEAST_CHARS:
+        return text
+    told = _remembered(text)
+    return text if told == text else told  # remembered is an equal text, which need not be this one
 
 
 def redact_value(value: Any, depth: int = 0) -> Any:
@@ -28,7 +31,7 @@ def redact_value(value: Any, depth: int = 0) -> Any:
         for key, item in value.items():
             if type(item) in _BARE and type(key) is str and len(key) <= SHORT_KEY:
                 continue
-            if not _stays(key, item, depth):
+            if _beside(key, item, depth) is not item or _key(key) != key:
                 return {_key(key): _beside(key, item, depth) for key, item in value.items()}
         return value
     if isinstance(value, str):
@@ -41,20 +44,16 @@ def redact_value(value: Any, depth: int = 0) -> Any:
     return value if all(was is now for was, now in zip(value, items, strict=True)) else items
 
 
-def _stays(key: Any, item: Any, depth: int) -> bool:
-    """Is there nothing to take out of this entry?"""
-    told = _beside(key, item, depth)
-    return _key(key) == key and (told is item or (isinstance(item, str) and told == item))
-
-
 def _key(key: Any) -> str:
     return redact_once(key) if isinstance(key, str) and len(key) > SHORT_KEY else str(key)
 
 
 def _beside(key: Any, item: Any, depth: int) -> Any:
     """A text whose key says what it is ("password": "…") is judged together with the key."""
-    told = redact_value(item, depth + 1)
-    if told is item and isinstance(item, str) and item and tells(str(key)):
+    if not isinstance(item, str):
+        return redact_value(item, depth + 1)
+    told = redact_once(item)
+    if told is item and item and tells(str(key)):
         kind = _kind_beside(str(key), item)
         return f"[redacted:{kind}]" if kind else item
     return told

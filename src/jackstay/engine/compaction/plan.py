@@ -10,7 +10,7 @@ from jackstay.core.events import Event
 from jackstay.core.messages import Message
 from jackstay.core.transcript import Transcript
 from jackstay.engine.compaction.clip import LEAST, clip_message, is_clippable, water_level
-from jackstay.engine.compaction.measure import counts, measured, unpinned
+from jackstay.engine.compaction.measure import Measure, counts, measured, unpinned
 from jackstay.engine.compaction.params import LEAST_RESERVED, CompressionParams
 from jackstay.engine.compaction.summary import Section, sections_of
 from jackstay.engine.compaction.units import Line, Unit, new_line, units_of
@@ -134,13 +134,13 @@ def plan(transcript: Transcript, params: CompressionParams, around: Surroundings
     return found if cut else None
 
 
-def glance(transcript: Transcript, params: CompressionParams, around: Surroundings) -> tuple[int, bool]:
+def glance(size: Measure, params: CompressionParams, around: Surroundings) -> tuple[int, bool]:
     """The tokens of the next request; and is there plainly room, nothing due and no message too large?
 
     That is to be seen without looking at single messages, and in most turns it is all there is to do.
     """
-    size, calibration = measured(transcript), around.memory.calibration
-    tokens = calibration.correct(size.tokens + around.overhead, len(transcript))
+    calibration = around.memory.calibration
+    tokens = calibration.correct(size.tokens + around.overhead, size.messages)
     threshold = params.threshold(window_of(params, around))
     if params.starts(tokens, size.unpinned, threshold):
         return tokens, False
@@ -150,7 +150,8 @@ def glance(transcript: Transcript, params: CompressionParams, around: Surroundin
 def window_of(params: CompressionParams, around: Surroundings) -> int:
     """The model's window as it was told, or less where an overflow has shown that."""
     stated = around.context_length or params.default_context_length
-    return min(stated, around.memory.window or stated)
+    learnt = around.memory.window
+    return learnt if 0 < learnt < stated else stated
 
 
 def size_of(lines: Sequence[Line], plan: Plan) -> Size:
