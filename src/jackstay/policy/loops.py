@@ -34,8 +34,11 @@ _NORMAL: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"), "<uuid>"),
     (re.compile(r"/tmp/[\w.-]+"), "/tmp/<name>"),
 )  # fmt: skip
+_MAY_DIFFER = re.compile(r"\d|/tmp/|-[0-9a-f]{4}-")  # something of this is in each of them, and in few words
 # ... and across two: a duration with its unit, a process with its number.
-_TOOK = re.compile(r"\b\d+(?:\.\d+)? (?:ns|us|µs|ms|s|secs?|seconds?|min|minutes?)\b")
+_UNIT = r" (?:ns|us|µs|ms|s|secs?|seconds?|min|minutes?)\b"
+_UNITS = re.compile(_UNIT)
+_TOOK = re.compile(r"\b\d+(?:\.\d+)?" + _UNIT)
 _PROCESS = re.compile(r"\b(pid|PID|process|thread|tid)([ =:#]*)\d+")
 _PROCESS_WORDS = ("pid", "PID", "process", "thread", "tid")
 _NUMBERS = re.compile(r"\d+")
@@ -202,7 +205,9 @@ def _normal(text: str) -> str:
     """The text with one space between words and without what says nothing; each distinct word is read once."""
     words = text.split()
     known = {word: word if _is_plain(word) else _normal_word(word) for word in set(words)}
-    made = _TOOK.sub("<took>", " ".join(map(known.__getitem__, words)))
+    made = " ".join(map(known.__getitem__, words))
+    if _UNITS.search(made):
+        made = _TOOK.sub("<took>", made)
     if any(word in made for word in _PROCESS_WORDS):
         made = _PROCESS.sub(r"\1\2<id>", made)
     return made
@@ -214,6 +219,8 @@ def _is_plain(word: str) -> bool:
 
 
 def _normal_word(word: str) -> str:
+    if not _MAY_DIFFER.search(word):
+        return word
     for pattern, stand_in in _NORMAL:
         word = pattern.sub(stand_in, word)
     return word

@@ -16,7 +16,7 @@ _SAMPLE = "q9LmXvZ8f3kT2sWn4RcY"  # stands for a secret of any kind that its nam
 
 
 def redact_once(text: str) -> str:
-    """Like `redact`, the very same text where there is no secret; what comes again soon is looked through once."""
+    """Like `redact`, and the very same text where there is no secret; what comes again soon is remembered."""
     if len(text) < LEAST_CHARS:
         return text
     told = _remembered(text)
