@@ -15,7 +15,7 @@ from jackstay.core.state import RunState
 from jackstay.engine import texts
 from jackstay.engine.bounds import RunBounds
 from jackstay.engine.compaction.measure import measured
-from jackstay.engine.compaction.plan import Forced, Plan, Surroundings, glance, plan
+from jackstay.engine.compaction.plan import Forced, Plan, Surroundings, has_room, plan
 from jackstay.engine.compaction.rebuild import Compacted, apply, finish, prepare
 from jackstay.engine.draft import Draft
 from jackstay.engine.overflow import is_silent_overflow, limit_named_in
@@ -27,14 +27,14 @@ def ready(draft: Draft, bounds: RunBounds) -> bool:
     params, state = bounds.compression, draft.state
     if params is None or not params.enabled:
         return True
-    size, around = measured(state.transcript), _around(state, bounds)
-    tokens, roomy = glance(size, params, around)
-    if not roomy or around.forced is not None:
-        found = plan(state.transcript, params, around)
+    size, memory = measured(state.transcript), _memory(state, bounds)
+    tokens = memory.calibration.correct(size.tokens + bounds.overhead, size.messages)
+    window = bounds.context_length or params.default_context_length
+    if state.overflows or not has_room(size, tokens, params, memory, window):
+        found = plan(state.transcript, params, _around(state, bounds))
         if found is not None:
             return _begin(draft, found, bounds)
-    limit = around.memory.window or bounds.context_length or params.default_context_length
-    draft.tell(ContextSizeEvent, size.messages, tokens, limit)
+    draft.tell(ContextSizeEvent, size.messages, tokens, memory.window or window)
     return True
 
 

@@ -134,24 +134,20 @@ def plan(transcript: Transcript, params: CompressionParams, around: Surroundings
     return found if cut else None
 
 
-def glance(size: Measure, params: CompressionParams, around: Surroundings) -> tuple[int, bool]:
-    """The tokens of the next request; and is there plainly room, nothing due and no message too large?
+def has_room(size: Measure, tokens: int, params: CompressionParams, memory: Memory, stated: int) -> bool:
+    """Is plainly nothing due, and no message too large? In most turns that is all there is to see.
 
-    That is to be seen without looking at single messages, and in most turns it is all there is to do.
+    `tokens` are the corrected ones of the next request, `stated` is the model's window as it was told.
     """
-    calibration = around.memory.calibration
-    tokens = calibration.correct(size.tokens + around.overhead, size.messages)
-    threshold = params.threshold(window_of(params, around))
+    threshold = params.threshold(window_of(stated, memory))
     if params.starts(tokens, size.unpinned, threshold):
-        return tokens, False
-    return tokens, size.largest <= int(params.message_cap(threshold) / calibration.factor)
+        return False
+    return size.largest <= int(params.message_cap(threshold) / memory.calibration.factor)
 
 
-def window_of(params: CompressionParams, around: Surroundings) -> int:
+def window_of(stated: int, memory: Memory) -> int:
     """The model's window as it was told, or less where an overflow has shown that."""
-    stated = around.context_length or params.default_context_length
-    learnt = around.memory.window
-    return learnt if 0 < learnt < stated else stated
+    return memory.window if 0 < memory.window < stated else stated
 
 
 def size_of(lines: Sequence[Line], plan: Plan) -> Size:
@@ -176,7 +172,7 @@ def _budgets(params: CompressionParams, around: Surroundings, tokens: int, raw: 
     """The budgets of this moment, and the memory with what an overflow has just taught."""
     memory, low = around.memory, LOW_WATER
     stated = around.context_length or params.default_context_length
-    window = window_of(params, around)
+    window = window_of(stated, memory)
     if around.forced is not None:
         limit = around.forced.limit if (around.forced.limit or 0) >= LEAST_WINDOW else None
         calibration = memory.calibration.stale if limit is None else memory.calibration.at_least(limit, raw)
