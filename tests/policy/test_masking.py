@@ -18,6 +18,19 @@ def test_arguments_without_secrets_are_the_same_object() -> None:
     assert redact_value(args) is args
 
 
+def test_a_secret_known_by_its_key_is_taken_out_each_time_it_comes() -> None:
+    """What was looked through once is remembered as an equal text, not as the same one."""
+    for _ in range(3):
+        args = {"password": "".join(["q9LmXv", "Z8f3kT2s"])}
+        assert redact_value(args) == {"password": "[redacted:password]"}
+
+
+def test_arguments_without_secrets_stay_the_same_object_each_time_they_come() -> None:
+    for _ in range(3):
+        args = {"command": "".join(["ls -la ", "src/jackstay"]), "list": ["".join(["tests/", "policy"])]}
+        assert redact_value(args) is args
+
+
 def test_what_a_person_changed_around_a_mark_gets_the_secret_back() -> None:
     real = {"command": f"curl -H 'x: {KEY}' https://a.example/", "env": {"password": "hunter2"}, "n": [KEY]}
     shown = redact_value(real)

@@ -22,7 +22,7 @@ class Calibration(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
         left aside.
         """
         if estimated <= 0 or not 0.3 <= input_tokens / estimated <= 4.0:
-            return Calibration(self.factor)
+            return self.stale
         return Calibration(input_tokens / estimated, length, input_tokens, estimated)
 
     def at_least(self, tokens: int, estimated: int) -> "Calibration":
@@ -34,7 +34,7 @@ class Calibration(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     @property
     def stale(self) -> "Calibration":
         """The factor alone: the messages that were counted are no longer those of the transcript."""
-        return Calibration(self.factor)
+        return Calibration(self.factor) if self.real else self
 
     def correct(self, estimated: int, length: int) -> int:
         """The corrected estimate for `length` messages: fresh counts stand, the rest is guessed."""

@@ -31,10 +31,12 @@ def _decode_extension(kind: type, value: Any) -> Any:
 
 
 _encoder = msgspec.json.Encoder(enc_hook=_encode_extension)
+_sorted = msgspec.json.Encoder(order="deterministic")
 _any = msgspec.json.Decoder()
 
 encode = _encoder.encode  # any value of this package, or plain JSON data, as JSON bytes
 encode_into = _encoder.encode_into
+canonical = _sorted.encode  # JSON with sorted keys: equal data, equal bytes
 convert: Callable[..., Any] = (
     msgspec.convert
 )  # plain data as a value of the given type; ValidationError names the path
@@ -59,11 +61,6 @@ def _decision() -> msgspec.json.Decoder[HITLDecision]:
 def decode_json(data: bytes | str) -> Any:
     """Plain JSON data; raises ValueError when it is none."""
     return _any.decode(data)
-
-
-def canonical(value: Any) -> bytes:
-    """JSON with sorted keys: equal data, equal bytes."""
-    return msgspec.json.encode(value, order="deterministic")
 
 
 def schema(kind: type[msgspec.Struct]) -> JsonObject:

@@ -15,7 +15,7 @@ from jackstay.core.state import RunState
 from jackstay.engine import texts
 from jackstay.engine.bounds import RunBounds
 from jackstay.engine.compaction.measure import measured
-from jackstay.engine.compaction.plan import Forced, Plan, Surroundings, glance, plan
+from jackstay.engine.compaction.plan import Forced, Plan, Surroundings, has_room, plan
 from jackstay.engine.compaction.rebuild import Compacted, apply, finish, prepare
 from jackstay.engine.draft import Draft
 from jackstay.engine.overflow import is_silent_overflow, limit_named_in
@@ -24,16 +24,17 @@ from jackstay.engine.ports import Reply
 
 def ready(draft: Draft, bounds: RunBounds) -> bool:
     """May the model be asked now? If not, questions for a summary were asked, and their answers come first."""
-    params = bounds.compression
+    params, state = bounds.compression, draft.state
     if params is None or not params.enabled:
         return True
-    transcript, around = draft.transcript, _around(draft.state, bounds)
-    seen = glance(transcript, params, around)
-    found = None if seen.roomy and around.forced is None else plan(transcript, params, around)
-    if found is not None:
-        return _begin(draft, found, bounds)
-    limit = around.memory.window or bounds.context_length or params.default_context_length
-    draft.tell(ContextSizeEvent, len(transcript), seen.tokens, limit)
+    size, memory = measured(draft.transcript), _memory(state, bounds)
+    tokens = memory.calibration.correct(size.tokens + bounds.overhead, size.messages)
+    window = bounds.context_length or params.default_context_length
+    if state.overflows or not has_room(size, tokens, params, memory, window):
+        found = plan(draft.transcript, params, _around(state, bounds))
+        if found is not None:
+            return _begin(draft, found, bounds)
+    draft.tell(ContextSizeEvent, size.messages, tokens, memory.window or window)
     return True
 
 
@@ -106,10 +107,12 @@ def ask_again(draft: Draft) -> None:
 def learnt(state: RunState, usage: Usage, bounds: RunBounds) -> Memory:
     """What the provider counted corrects the estimate. `state` is that of the request, without the reply."""
     memory, params, counted = _memory(state, bounds), bounds.compression, usage.input_tokens
-    if params is None or not params.enabled or not (counted or memory.calibration.real):
+    known = memory.calibration
+    if params is None or not params.enabled or not (counted or known.real):
         return memory
-    raw = measured(state.transcript).tokens + bounds.overhead
-    return replace(memory, calibration=memory.calibration.learn(counted, raw, len(state.transcript)))
+    size = measured(state.transcript)
+    learnt = known.learn(counted, size.tokens + bounds.overhead, size.messages)
+    return memory if learnt is known else replace(memory, calibration=learnt)
 
 
 def _memory(state: RunState, bounds: RunBounds) -> Memory:

@@ -4,8 +4,8 @@ from msgspec.structs import replace
 
 from jackstay.core.events import LoopDetectedEvent
 from jackstay.core.loops import LoopWindow
-from jackstay.core.messages import ToolResult, note
-from jackstay.core.state import Batch, BatchCall
+from jackstay.core.messages import note
+from jackstay.core.state import Batch
 from jackstay.engine.bounds import RunBounds
 from jackstay.engine.draft import Draft
 from jackstay.policy.loops import Done, LoopFinding, notice, notice_text
@@ -26,19 +26,16 @@ def after_batch(draft: Draft, batch: Batch, bounds: RunBounds) -> None:
         return
     done: list[Done] = []
     for item in batch.calls:
-        if item.result is not None:
-            done.append(_done(item, item.result))
+        call, result, edits = item.call, item.result, False
+        if result is not None:
+            for path in item.facts.paths:
+                edits = edits or path.changes
+            done.append(Done(call.tool, call.args, result.text, result.is_error, edits))
     policy = draft.state.policy
     window, finding = notice(policy.loop, done, bounds.loops)
     draft.state = replace(draft.state, policy=replace(policy, loop=window, held=""))
     if finding is not None:
         _tell(draft, finding)
-
-
-def _done(item: BatchCall, result: ToolResult) -> Done:
-    call, paths = item.call, item.facts.paths
-    edits = bool(paths) and any(path.changes for path in paths)
-    return Done(call.tool, call.args, result.text, result.is_error, edits)
 
 
 def after_words(draft: Draft, text: str, bounds: RunBounds) -> None:

@@ -6,8 +6,7 @@ they are stored or published: this is the one place. What tools say loses them b
 """
 
 from collections.abc import Callable
-from operator import is_
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -35,13 +34,21 @@ from jackstay.core.state import BatchCall, RunState
 from jackstay.engine.draft import Step
 from jackstay.policy.masking import redact_once, redact_value
 
+T = TypeVar("T")
+
 
 def told(made: Step) -> Step:
     """The step as it may be stored and told; the very same one where there is nothing to take out."""
+    clean: list[JsonObject] = []  # arguments looked through: a call that starts repeats those of its reply
     for event in made.events:
-        kind = type(event)
-        if kind in _TELL and _TELL[kind](event) is not event:
+        tell = _TELL.get(type(event))
+        if tell is None or (type(event) is ToolCallStartEvent and event.args in clean):
+            continue
+        if tell(event) is not event:
             return _without_secrets(made)
+        if type(event) is ReasonEndEvent:
+            for call in event.calls:
+                clean.append(call.args)
     return made
 
 
@@ -83,10 +90,8 @@ def _ended(state: RunState, event: RunEndEvent) -> RunState:
 # -- values ------------------------------------------------------------------------------------------------
 
 
-def told_args(args: JsonObject) -> JsonObject:
-    """Arguments without their secrets; the very same ones where there are none."""
-    told: JsonObject = redact_value(args)
-    return told
+# Arguments without their secrets; the very same ones where there are none.
+told_args: Callable[[JsonObject], JsonObject] = redact_value
 
 
 def told_task(task: HITLTask) -> HITLTask:
@@ -113,9 +118,8 @@ def told_error(error: ErrorInfo) -> ErrorInfo:
 
 def told_message(message: Message) -> Message:
     """The message for people to read. What goes back to a provider is never made of this one."""
-    parts = tuple(_told_part(part) for part in message.parts)
-    same = all(was is now for was, now in zip(message.parts, parts, strict=True))
-    return message if same else replace(message, parts=parts)
+    parts = _each(_told_part, message.parts)
+    return message if parts is message.parts else replace(message, parts=parts)
 
 
 def _told_part(part: Part) -> Part:
@@ -129,6 +133,14 @@ def _told_part(part: Part) -> Part:
             return part
 
 
+def _each(tell: Callable[[T], T], items: tuple[T, ...]) -> tuple[T, ...]:
+    """All of them told; the very same ones where there is nothing to take out."""
+    for item in items:
+        if tell(item) is not item:
+            return tuple(map(tell, items))
+    return items
+
+
 def _told_call(call: ToolCall) -> ToolCall:
     args = told_args(call.args)
     raw = redact_once(call.raw) if call.raw is not None else None
@@ -139,15 +151,15 @@ def _told_call(call: ToolCall) -> ToolCall:
 
 
 def _reply(event: ReasonEndEvent) -> ReasonEndEvent:
-    text, calls = redact_once(event.text), tuple(map(_told_call, event.calls))
+    text, calls = redact_once(event.text), _each(_told_call, event.calls)
     error = told_error(event.error) if event.error is not None else None
-    same = text is event.text and error is event.error and all(map(is_, calls, event.calls))
+    same = text is event.text and calls is event.calls and error is event.error
     return event if same else replace(event, text=text, calls=calls, error=error)
 
 
 def _pending(event: HITLPendingEvent) -> HITLPendingEvent:
-    tasks = tuple(told_task(task) for task in event.pending_tasks)
-    return event if all(map(is_, tasks, event.pending_tasks)) else replace(event, pending_tasks=tasks)
+    tasks = _each(told_task, event.pending_tasks)
+    return event if tasks is event.pending_tasks else replace(event, pending_tasks=tasks)
 
 
 def _decided(event: HITLDecidedEvent) -> HITLDecidedEvent:

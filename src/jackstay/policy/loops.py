@@ -1,9 +1,9 @@
 """Is the agent going round in circles? What it asked for is weighed together with what came of it."""
 
-import hashlib
 import re
 from collections import Counter
 from collections.abc import Sequence
+from hashlib import blake2b
 
 import msgspec
 from msgspec.structs import replace
@@ -34,8 +34,11 @@ _NORMAL: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"), "<uuid>"),
     (re.compile(r"/tmp/[\w.-]+"), "/tmp/<name>"),
 )  # fmt: skip
+_MAY_DIFFER = re.compile(r"\d|/tmp/|-[0-9a-f]{4}-")  # something of this is in each of them, and in few words
 # ... and across two: a duration with its unit, a process with its number.
-_TOOK = re.compile(r"\b\d+(?:\.\d+)? (?:ns|us|µs|ms|s|secs?|seconds?|min|minutes?)\b")
+_UNIT = r" (?:ns|us|µs|ms|s|secs?|seconds?|min|minutes?)\b"
+_UNITS = re.compile(_UNIT)
+_TOOK = re.compile(r"\b\d+(?:\.\d+)?" + _UNIT)
 _PROCESS = re.compile(r"\b(pid|PID|process|thread|tid)([ =:#]*)\d+")
 _PROCESS_WORDS = ("pid", "PID", "process", "thread", "tid")
 _NUMBERS = re.compile(r"\d+")
@@ -62,7 +65,8 @@ class LoopParams(msgspec.Struct, frozen=True):
     @property
     def kept(self) -> int:
         """How many calls the history holds: enough for cycles of the longest period."""
-        return max(self.window, MAX_PERIOD * self.max_repeat)
+        cycles = MAX_PERIOD * self.max_repeat
+        return cycles if cycles > self.window else self.window
 
 
 class Done(msgspec.Struct, frozen=True, gc=False):
@@ -102,7 +106,7 @@ def notice(
     kept = params.kept
     known, marks, errors = window.marks, [], []
     for call in calls:
-        mark = call_mark(call, exact=_waits(call, params))
+        mark = call_mark(call, params)
         marks.append(mark)
         errors.append(error_mark(call) if call.is_error else "")
         edits = (call.edits or call.tool in params.editing) and not call.is_error
@@ -171,14 +175,17 @@ def _shared(before: tuple[str, ...], after: tuple[str, ...]) -> int:
 # -- fingerprints ------------------------------------------------------------------------------------------
 
 
-def call_mark(call: Done, *, exact: bool = False) -> str:
+def call_mark(call: Done, params: LoopParams) -> str:
     """The fingerprint of a call and its result, blind to times, durations, process ids and addresses.
 
-    `exact` sees those too.
+    Only where the call waits for something it sees those too: they tell how far that is.
     """
-    result = call.result if len(call.result) <= 2 * _LOOKED_AT else _ends(call.result)
-    shape = (call.tool, call.args, result if exact else _normal(result), call.is_error)
-    return _digest(wire.canonical(shape))
+    result = call.result
+    if len(result) > 2 * _LOOKED_AT:
+        result = _ends(result)
+    if not (_is_plain(result) or _waits(call, params)):
+        result = _normal(result)
+    return _digest(wire.canonical((call.tool, call.args, result, call.is_error)))
 
 
 def error_mark(call: Done) -> str:
@@ -196,22 +203,23 @@ def _ends(text: str) -> str:
 
 def _normal(text: str) -> str:
     """The text with one space between words and without what says nothing; each distinct word is read once."""
-    if text.isalpha() or _is_short_number(text):
-        return text
     words = text.split()
-    known = {word: word if word.isalpha() else _normal_word(word) for word in set(words)}
-    made = _TOOK.sub("<took>", " ".join(map(known.__getitem__, words)))
+    known = {word: word if _is_plain(word) else _normal_word(word) for word in set(words)}
+    made = " ".join(map(known.__getitem__, words))
+    if _UNITS.search(made):
+        made = _TOOK.sub("<took>", made)
     if any(word in made for word in _PROCESS_WORDS):
         made = _PROCESS.sub(r"\1\2<id>", made)
     return made
 
 
-def _is_short_number(word: str) -> bool:
-    return len(word) < 10 and word.isdigit()
+def _is_plain(word: str) -> bool:
+    """Is it letters alone, or a number too short for a time?"""
+    return word.isalpha() or (len(word) < 10 and word.isdigit())
 
 
 def _normal_word(word: str) -> str:
-    if _is_short_number(word):
+    if not _MAY_DIFFER.search(word):
         return word
     for pattern, stand_in in _NORMAL:
         word = pattern.sub(stand_in, word)
@@ -223,7 +231,7 @@ def _digest_of(text: str) -> str:
 
 
 def _digest(data: bytes) -> str:
-    return hashlib.blake2b(data, digest_size=_MARK // 2).hexdigest()
+    return blake2b(data, digest_size=_MARK // 2).hexdigest()
 
 
 def _waits(call: Done, params: LoopParams) -> bool:
@@ -243,10 +251,6 @@ def _plain(mark: str) -> str:
     return mark.removeprefix(_PROGRESS)
 
 
-def _all_plain(marks: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(map(_plain, marks)) if _PROGRESS in "".join(marks) else marks
-
-
 # -- what counts as a loop ---------------------------------------------------------------------------------
 
 _Seen = tuple[str, int, tuple[str, ...]]
@@ -255,12 +259,12 @@ _Seen = tuple[str, int, tuple[str, ...]]
 def _seen(
     window: LoopWindow, calls: Sequence[Done], marks: Sequence[str], errors: Sequence[str], params: LoopParams
 ) -> _Seen | None:
-    plain = _all_plain(window.marks)
-    often = len(calls)
+    often, known = len(calls) >= params.max_repeat, " ".join(window.marks)
     for mark in marks:
-        often = max(often, plain.count(mark))
-    if often < params.max_repeat and not window.errors:
+        often = often or known.count(mark) >= params.max_repeat
+    if not often and not window.errors:
         return None  # whatever a loop is, something in it has come often enough
+    plain = tuple(map(_plain, window.marks))
     return (
         _copies(calls, params)
         or _same_call(window, plain, calls, marks, params)

@@ -4,40 +4,44 @@ import re
 from functools import lru_cache
 from typing import Any
 
-from jackstay.policy.secrets import redact, secrets_in
+from jackstay.policy.secrets import LEAST_CHARS, redact, secrets_in
 
 MAX_DEPTH = 20
 SHORT_KEY = 8  # characters of a key that can hold no secret itself
 _BARE = frozenset({int, float, bool, type(None)})
-_NESTS = (dict, list, tuple)
 
-redact_once = lru_cache(maxsize=32)(redact)  # a call is told three times, a result passes twice
+_remembered = lru_cache(maxsize=32)(redact)  # a call is told three times, a result passes twice
 _MARK = re.compile(r"\[redacted:([a-z0-9-]+)\]")
 _SAMPLE = "q9LmXvZ8f3kT2sWn4RcY"  # stands for a secret of any kind that its name gives away
 
 
+def redact_once(text: str) -> str:
+    """Like `redact`, and the very same text where there is no secret; what comes again soon is remembered."""
+    if len(text) < LEAST_CHARS:
+        return text
+    told = _remembered(text)
+    return text if told == text else told  # remembered is an equal text, which need not be this one
+
+
 def redact_value(value: Any, depth: int = 0) -> Any:
     """Plain JSON data with every text in it redacted, keys too; the very same where there is nothing to do."""
+    if isinstance(value, dict):
+        if depth > MAX_DEPTH:
+            return "[too deep]"
+        for key, item in value.items():
+            if type(item) in _BARE and type(key) is str and len(key) <= SHORT_KEY:
+                continue
+            if _beside(key, item, depth) is not item or _key(key) != key:
+                return {_key(key): _beside(key, item, depth) for key, item in value.items()}
+        return value
     if isinstance(value, str):
         return redact_once(value)
-    if not isinstance(value, _NESTS):
+    if not isinstance(value, list | tuple):
         return value
     if depth > MAX_DEPTH:
         return "[too deep]"
-    if isinstance(value, dict):
-        for key, item in value.items():
-            bare = type(item) in _BARE and type(key) is str and len(key) <= SHORT_KEY
-            if not (bare or _stays(key, item, depth)):
-                return {_key(key): _beside(key, item, depth) for key, item in value.items()}
-        return value
     items = [redact_value(item, depth + 1) for item in value]
     return value if all(was is now for was, now in zip(value, items, strict=True)) else items
-
-
-def _stays(key: Any, item: Any, depth: int) -> bool:
-    """Is there nothing to take out of this entry?"""
-    told = _beside(key, item, depth)
-    return _key(key) == key and (told is item or (isinstance(item, str) and told == item))
 
 
 def _key(key: Any) -> str:
@@ -46,8 +50,10 @@ def _key(key: Any) -> str:
 
 def _beside(key: Any, item: Any, depth: int) -> Any:
     """A text whose key says what it is ("password": "…") is judged together with the key."""
-    told = redact_value(item, depth + 1)
-    if told is item and isinstance(item, str) and item and tells(str(key)):
+    if not isinstance(item, str):
+        return redact_value(item, depth + 1)
+    told = redact_once(item)
+    if told is item and item and tells(str(key)):
         kind = _kind_beside(str(key), item)
         return f"[redacted:{kind}]" if kind else item
     return told

@@ -59,7 +59,15 @@ def text_id(text: str) -> str:
 
 def is_clippable(message: Message) -> bool:
     """Could clipping make it smaller? Not what is pinned; and a summary has bounds of its own."""
-    return not message.pinned and message.note != SUMMARY and _cuttable(message)
+    if message.pinned or message.note == SUMMARY:
+        return False
+    words = calls = False
+    for part in message.parts:
+        if type(part) is ToolResult:
+            return True
+        words = words or type(part) is Text
+        calls = calls or type(part) is ToolCall
+    return words and not calls
 
 
 def clip_message(message: Message, tokens: int, *, arguments: bool = False) -> Clipped | None:
@@ -94,11 +102,6 @@ def water_level(amounts: Sequence[int], total: int) -> int:
             return share
         left -= amount
     return max(amounts, default=0)
-
-
-def _cuttable(message: Message) -> bool:
-    kinds = {*map(type, message.parts)}
-    return ToolResult in kinds or (Text in kinds and ToolCall not in kinds)
 
 
 def _is_cuttable(message: Message, part: Part, arguments: bool) -> bool:

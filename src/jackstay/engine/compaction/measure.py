@@ -11,13 +11,14 @@ from jackstay.engine.compaction.tokens import message_tokens
 class Measure(msgspec.Struct, frozen=True, gc=False):
     """Of the messages up to one: tokens in all, tokens of the largest that could be cut, how many are unpinned.
 
-    `own` are the tokens of the last of them alone.
+    `own` are the tokens of the last of them alone, `messages` is how many they are.
     """
 
     tokens: int = 0
     largest: int = 0
     unpinned: int = 0
     own: int = 0
+    messages: int = 0
 
 
 NOTHING = Measure()
@@ -44,4 +45,5 @@ def _with(before: Measure | None, message: Message) -> Measure:
     largest = known.largest
     if own > largest and is_clippable(message):
         largest = own
-    return Measure(known.tokens + own, largest, known.unpinned + (not message.pinned), own)
+    unpinned = known.unpinned if message.pinned else known.unpinned + 1
+    return Measure(known.tokens + own, largest, unpinned, own, known.messages + 1)

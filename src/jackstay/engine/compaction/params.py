@@ -1,6 +1,7 @@
 """The settings of compression as one value that a run reads whole."""
 
 import math
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -34,19 +35,29 @@ class CompressionParams(msgspec.Struct, frozen=True):
 
     @property
     def trigger_messages(self) -> int:
-        """The number of unpinned messages that starts a compression."""
+        """The number of unpinned messages that starts a compression; never below `max_messages`."""
         return math.ceil(self.max_messages * self.message_trigger_factor)
 
     def threshold(self, window: int) -> int:
         """The number of tokens that starts a compression in a window of so many."""
-        return max(1, int(window * self.max_context_ratio))
+        return int(window * self.max_context_ratio) or 1
+
+    def starts(self, tokens: int, unpinned: int, threshold: int) -> bool:
+        """Do so many tokens, or so many unpinned messages, start a compression?"""
+        return tokens >= threshold or (unpinned >= self.max_messages and unpinned >= self.trigger_messages)
 
     def message_cap(self, threshold: int) -> int:
         """Above how many tokens one message is cut; never more than half of what the whole may have."""
-        if self.per_message_cap:
-            return max(1, min(self.per_message_cap, threshold // 2))
-        reserved = self.min_reserved_messages or LEAST_RESERVED
-        return max(min(2_000, threshold // 4), min(threshold // 2, 2 * threshold // reserved), 1)
+        return _message_cap(threshold, self.per_message_cap, self.min_reserved_messages)
+
+
+@lru_cache(64)
+def _message_cap(threshold: int, given: int, reserved: int) -> int:
+    if given:
+        return max(1, min(given, threshold // 2))
+    return max(
+        min(2_000, threshold // 4), min(threshold // 2, 2 * threshold // (reserved or LEAST_RESERVED)), 1
+    )
 
 
 def checked(params: CompressionParams) -> CompressionParams:

@@ -10,7 +10,7 @@ from jackstay.core.events import Event
 from jackstay.core.messages import Message
 from jackstay.core.transcript import Transcript
 from jackstay.engine.compaction.clip import LEAST, clip_message, is_clippable, water_level
-from jackstay.engine.compaction.measure import counts, measured, unpinned
+from jackstay.engine.compaction.measure import Measure, counts, measured, unpinned
 from jackstay.engine.compaction.params import LEAST_RESERVED, CompressionParams
 from jackstay.engine.compaction.summary import Section, sections_of
 from jackstay.engine.compaction.units import Line, Unit, new_line, units_of
@@ -109,10 +109,9 @@ def learn(memory: Memory, transcript: Transcript, overhead: int, input_tokens: i
 def plan(transcript: Transcript, params: CompressionParams, around: Surroundings) -> Plan | None:
     """What to do before the next request, or None when everything may stay as it is.
 
-    A turn that needs nothing costs what is new since the last one. Forced plans shrink from the size of the
-    request that failed and the limit it named.
+    Forced plans shrink from the size of the request that failed and the limit it named.
     """
-    if not params.enabled or (around.forced is None and glance(transcript, params, around).roomy):
+    if not params.enabled:
         return None
     size = measured(transcript)
     raw = size.tokens + around.overhead
@@ -135,26 +134,20 @@ def plan(transcript: Transcript, params: CompressionParams, around: Surroundings
     return found if cut else None
 
 
-class Glance(msgspec.Struct, frozen=True, gc=False):
-    """The next request at first sight: its tokens; `roomy`: plainly nothing is due and no message too large."""
+def has_room(size: Measure, tokens: int, params: CompressionParams, memory: Memory, stated: int) -> bool:
+    """Is plainly nothing due, and no message too large? In most turns that is all there is to see.
 
-    tokens: int
-    roomy: bool
-
-
-def glance(transcript: Transcript, params: CompressionParams, around: Surroundings) -> Glance:
-    """What there is to see without looking at single messages: in most turns that is all there is to do."""
-    size, calibration = measured(transcript), around.memory.calibration
-    tokens = calibration.correct(size.tokens + around.overhead, len(transcript))
-    threshold = params.threshold(window_of(params, around))
-    roomy = tokens < threshold and size.unpinned < params.trigger_messages
-    return Glance(tokens, roomy and size.largest <= int(params.message_cap(threshold) / calibration.factor))
+    `tokens` are the corrected ones of the next request, `stated` is the model's window as it was told.
+    """
+    threshold = params.threshold(window_of(stated, memory))
+    if params.starts(tokens, size.unpinned, threshold):
+        return False
+    return size.largest <= int(params.message_cap(threshold) / memory.calibration.factor)
 
 
-def window_of(params: CompressionParams, around: Surroundings) -> int:
+def window_of(stated: int, memory: Memory) -> int:
     """The model's window as it was told, or less where an overflow has shown that."""
-    stated = around.context_length or params.default_context_length
-    return min(stated, around.memory.window or stated)
+    return memory.window if 0 < memory.window < stated else stated
 
 
 def size_of(lines: Sequence[Line], plan: Plan) -> Size:
@@ -168,7 +161,7 @@ def size_of(lines: Sequence[Line], plan: Plan) -> Size:
 
 
 def _due(size: Size, params: CompressionParams, room: Room) -> bool:
-    return size.unpinned >= params.trigger_messages or size.tokens >= params.threshold(room.limit)
+    return params.starts(size.tokens, size.unpinned, params.threshold(room.limit))
 
 
 def _resting(size: Size, memory: Memory) -> bool:
@@ -179,7 +172,7 @@ def _budgets(params: CompressionParams, around: Surroundings, tokens: int, raw: 
     """The budgets of this moment, and the memory with what an overflow has just taught."""
     memory, low = around.memory, LOW_WATER
     stated = around.context_length or params.default_context_length
-    window = window_of(params, around)
+    window = window_of(stated, memory)
     if around.forced is not None:
         limit = around.forced.limit if (around.forced.limit or 0) >= LEAST_WINDOW else None
         calibration = memory.calibration.stale if limit is None else memory.calibration.at_least(limit, raw)

@@ -152,7 +152,7 @@ def _rested(plan: Plan, after: Size, *, changed: bool) -> Memory:
     calibration = plan.memory.calibration.stale if changed else plan.memory.calibration
     memory = Memory(calibration, plan.memory.window)
     threshold = params.threshold(plan.room.limit)
-    if not plan.futile and after.tokens < threshold and after.unpinned < params.trigger_messages:
+    if not plan.futile and not params.starts(after.tokens, after.unpinned, threshold):
         return memory
     return replace(
         memory,

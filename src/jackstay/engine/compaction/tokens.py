@@ -74,15 +74,20 @@ _IMAGE_BASE = 85
 def text_tokens(text: str) -> int:
     """How many tokens a text makes, within about a tenth for prose, code, JSON and East Asian text."""
     if len(text) < _LEAST_RUN and text.isascii():
-        classes = text.encode().translate(_CLASSES)
-        if _LIKE_A_RULER not in classes:
-            return _class_tokens(classes)
+        count = _class_tokens(text.encode().translate(_CLASSES))
+        if count is not None:
+            return count
     return _text_tokens(text)
 
 
 @lru_cache(4096)
-def _class_tokens(classes: bytes) -> int:
-    """Of short texts the same few shapes come again and again: numbers, names of tools, small arguments."""
+def _class_tokens(classes: bytes) -> int | None:
+    """Of short texts the same few shapes come again and again: numbers, small arguments.
+
+    None where the classes alone do not tell: it may be a ruler.
+    """
+    if _LIKE_A_RULER in classes:
+        return None
     return max(1, round(_tally(classes))) if classes else 0
 
 
@@ -155,18 +160,17 @@ def message_tokens(message: Message) -> int:
     """How many tokens a message makes, with what frames it; what is drawn counts by its size, up to a cap."""
     count = PER_MESSAGE
     for part in message.parts:
-        match part:
-            case ToolResult():
-                count += PER_CALL + text_tokens(part.text)
-            case ToolCall():
-                arguments = text_tokens(part.raw) if part.raw is not None else json_tokens(part.args)
-                count += PER_CALL + text_tokens(part.tool) + arguments
-            case Text() | Thinking():
-                count += text_tokens(part.text)
-            case Image():
-                count += min(_IMAGE_MAX, _IMAGE_BASE + len(part.data) // 64)
-            case UnknownPart():
-                count += json_tokens(part.raw)
+        if type(part) is ToolResult:
+            count += PER_CALL + text_tokens(part.text)
+        elif type(part) is ToolCall:
+            arguments = part.raw if part.raw is not None else wire.encode(part.args).decode()
+            count += PER_CALL + _remembered(part.tool) + text_tokens(arguments)
+        elif type(part) is Text or type(part) is Thinking:
+            count += text_tokens(part.text)
+        elif type(part) is Image:
+            count += min(_IMAGE_MAX, _IMAGE_BASE + len(part.data) // 64)
+        elif type(part) is UnknownPart:
+            count += json_tokens(part.raw)
     return count
 
 
@@ -175,8 +179,9 @@ def overhead_tokens(system: str, tools: int, notes: Sequence[Message] = ()) -> i
     return PER_MESSAGE + _remembered(system) + tools + sum(map(message_tokens, notes))
 
 
-@lru_cache(16)
+@lru_cache(64)
 def _remembered(text: str) -> int:
+    """Of system prompts, and of the names of tools: they come with every turn."""
     return text_tokens(text)
 
 
