@@ -72,139 +72,166 @@ def _says(message: Message, text: str, calls: tuple[ToolCall, ...]) -> bool:
     """Are these the words and calls of the message?"""
     words, found = "", 0
     for part in message.parts:
-        if isinstance(part, ToolCall):
+        if type(part) is ToolCall:
             if found == len(calls) or not (part is calls[found] or _same(part, calls[found])):
                 return False
             found += 1
-        elif isinstance(part, Text):
+        elif type(part) is Text:
             words += part.text
     return found == len(calls) and words == text
 
 
-class _Packer:
-    """Packs the events of one step against what its reader will know by then.
+class _Known(msgspec.Struct, gc=False):
+    """What the reader of a step will know by then.
 
     That is the reply of the step, if there is one, and the batch that the transcript ends with: its calls by id
     with their places in it, and the results after. There is no batch where two of its calls share an id.
     """
 
-    __slots__ = ("_answers", "_calls", "_said")
+    said: Message | None = None
+    calls: dict[str, tuple[int, ToolCall]] = {}
+    answers: Sequence[Message] = ()
 
-    def __init__(self, transcript: Transcript, appended: Sequence[Message], *, amends: bool) -> None:
-        self._calls: dict[str, tuple[int, ToolCall]] = {}
-        self._answers: Sequence[Message] = ()
-        self._said: Message | None = None
-        for message in appended:
-            if message.role == "assistant":
-                self._said = message
-                break
-        if not amends:
-            self._learn(*transcript.last_batch())
+    def says(self, event: Any) -> bool:
+        """Does the batch say the tool and arguments of the event's call?"""
+        found = self.calls.get(event.call_id)
+        return found is not None and found[1].tool == event.tool_name and _same(found[1].args, event.args)
 
-    def _learn(self, reply: Message | None, answers: Sequence[Message]) -> None:
-        if reply is None or reply.role != "assistant":
-            return
-        calls = reply.calls
-        found = {call.call_id: (place, call) for place, call in enumerate(calls)}
-        if len(found) == len(calls):
-            self._calls, self._answers = found, answers
+    def place(self, call_id: str) -> int | str:
+        """The call's place in the batch, or its id."""
+        found = self.calls.get(call_id)
+        return call_id if found is None else found[0]
 
-    def rows(self, events: Iterable[Event], run_id: str) -> list[Row]:
-        """The events as rows; a row of another time or run is announced by one that holds just these."""
-        rows: list[Row] = []
-        at: float | None = None
-        run = run_id
-        for event in events:
-            if event.at != at or event.run_id != run:
-                rows.append((event.at,) if event.run_id == run else (event.at, event.run_id))
-                at, run = event.at, event.run_id
-            rows.append(_EVENTS.get(type(event), _refuse)(self, event))
-        return rows
-
-    def _trim(self, event: Event, *values: Any) -> Row:
-        form = EVENTS[type(event)]
-        return (form.short, *trimmed(values, form.blanks))
-
-    def _reason_end(self, event: ev.ReasonEndEvent) -> Row:
-        said, usage = self._said, _pack_usage(event.usage)
-        told = said is not None and _says(said, event.text, event.calls)
-        if told and event.error is None and usage is not None:
-            return ("me", event.turn, usage)
-        words = (None, None) if told else (event.text, event.calls)
-        return self._trim(event, event.turn, usage, event.error, *words)
-
-    def _run_end(self, event: ev.RunEndEvent) -> Row:
-        text = None if self._said is not None and self._said.text == event.text else event.text
-        usage = _pack_usage(event.usage)
-        return self._trim(event, event.outcome, event.is_abnormal, usage, event.error, text)
-
-    def _pending(self, event: ev.HITLPendingEvent) -> Row:
-        return ("hp", [self._task(task) for task in event.pending_tasks])
-
-    def _task(self, task: HITLTask) -> JsonObject:
-        plain: JsonObject = msgspec.to_builtins(task)
-        if self._place(task)[1]:
-            del plain["tool_name"], plain["args"]
-        return plain
-
-    def _decided(self, event: ev.HITLDecidedEvent) -> Row:
-        call = (None, None) if self._place(event)[1] else (event.tool_name, event.args)
-        return self._trim(event, event.call_id, event.decision, event.comment, *call)
-
-    def _action_start(self, event: ev.ActionStartEvent) -> Row:
-        whole = bool(event.calls) and event.calls == tuple(self._calls)
-        return ("as",) if whole else ("as", event.calls)
-
-    def _tool_start(self, event: ev.ToolCallStartEvent) -> Row:
-        place, known = self._place(event)
-        return ("ts", place) if known else ("ts", place, event.tool_name, event.args)
-
-    def _tool_end(self, event: ev.ToolCallEndEvent) -> Row:
-        place, known = self._place(event)
-        told = self._answered(event.call_id) == event.text
-        if known and told and event.executed is True and not event.is_error:
-            return ("te", place, event.duration_ms)
-        call = (None, None) if known else (event.tool_name, event.args)
-        text = None if told else event.text
-        return self._trim(event, place, event.duration_ms, event.is_error, event.executed, text, *call)
-
-    def _answered(self, call_id: str) -> str | None:
+    def answer(self, call_id: str) -> str | None:
         """The text of the batch's last result for this call."""
-        for message in reversed(self._answers):
-            for part in reversed(message.parts):
-                if isinstance(part, ToolResult) and part.call_id == call_id:
-                    return part.text
-        return None
-
-    def _place(self, event: Any) -> tuple[int | str, bool]:
-        """The call's place in the batch, or its id; and does the batch say its tool and arguments?"""
-        found = self._calls.get(event.call_id)
-        if found is None:
-            return event.call_id, False
-        place, call = found
-        return place, call.tool == event.tool_name and _same(call.args, event.args)
+        text = None
+        for message in self.answers:
+            for part in message.parts:
+                if type(part) is ToolResult and part.call_id == call_id:
+                    text = part.text
+        return text
 
 
-def _pack_event(packer: _Packer, event: Any) -> Row:
+def _known(transcript: Transcript, appended: Sequence[Message], *, amends: bool) -> _Known:
+    known = _Known()
+    for message in appended:
+        if message.role == "assistant":
+            known.said = message
+            break
+    if amends:
+        return known
+    reply, answers = transcript.last_batch()
+    if reply is not None and reply.role == "assistant":
+        calls: dict[str, tuple[int, ToolCall]] = {}
+        count = 0
+        for part in reply.parts:
+            if type(part) is ToolCall:
+                calls[part.call_id] = (count, part)
+                count += 1
+        if len(calls) == count:
+            known.calls, known.answers = calls, answers
+    return known
+
+
+# -- events ------------------------------------------------------------------------------------------------
+
+
+def _rows(known: _Known, events: Iterable[Event], run_id: str) -> list[Row]:
+    """The events as rows; a row of another time or run is announced by one that holds just these."""
+    rows: list[Row] = []
+    at: float | None = None
+    run = run_id
+    for event in events:
+        if event.at != at or event.run_id != run:
+            rows.append((event.at,) if event.run_id == run else (event.at, event.run_id))
+            at, run = event.at, event.run_id
+        rows.append(_EVENTS.get(type(event), _refuse)(known, event))
+    return rows
+
+
+def _trim(event: Event, *values: Any) -> Row:
+    form = EVENTS[type(event)]
+    return (form.short, *trimmed(values, form.blanks))
+
+
+def _reason_start(known: _Known, event: ev.ReasonStartEvent) -> Row:
+    return ("ms", event.turn)
+
+
+def _reason_end(known: _Known, event: ev.ReasonEndEvent) -> Row:
+    said, usage = known.said, _pack_usage(event.usage)
+    told = said is not None and _says(said, event.text, event.calls)
+    if told and event.error is None and usage is not None:
+        return ("me", event.turn, usage)
+    words = (None, None) if told else (event.text, event.calls)
+    return _trim(event, event.turn, usage, event.error, *words)
+
+
+def _run_end(known: _Known, event: ev.RunEndEvent) -> Row:
+    text = None if known.said is not None and known.said.text == event.text else event.text
+    return _trim(event, event.outcome, event.is_abnormal, _pack_usage(event.usage), event.error, text)
+
+
+def _pending(known: _Known, event: ev.HITLPendingEvent) -> Row:
+    return ("hp", [_task(known, task) for task in event.pending_tasks])
+
+
+def _task(known: _Known, task: HITLTask) -> JsonObject:
+    plain: JsonObject = msgspec.to_builtins(task)
+    if known.says(task):
+        del plain["tool_name"], plain["args"]
+    return plain
+
+
+def _decided(known: _Known, event: ev.HITLDecidedEvent) -> Row:
+    call = (None, None) if known.says(event) else (event.tool_name, event.args)
+    return _trim(event, event.call_id, event.decision, event.comment, *call)
+
+
+def _action_start(known: _Known, event: ev.ActionStartEvent) -> Row:
+    whole = bool(event.calls) and event.calls == tuple(known.calls)
+    return ("as",) if whole else ("as", event.calls)
+
+
+def _action_end(known: _Known, event: ev.ActionEndEvent) -> Row:
+    return ("ae",)
+
+
+def _tool_start(known: _Known, event: ev.ToolCallStartEvent) -> Row:
+    place = known.place(event.call_id)
+    return ("ts", place) if known.says(event) else ("ts", place, event.tool_name, event.args)
+
+
+def _tool_end(known: _Known, event: ev.ToolCallEndEvent) -> Row:
+    place, said = known.place(event.call_id), known.says(event)
+    told = known.answer(event.call_id) == event.text
+    if said and told and event.executed is True and not event.is_error:
+        return ("te", place, event.duration_ms)
+    call = (None, None) if said else (event.tool_name, event.args)
+    text = None if told else event.text
+    return _trim(event, place, event.duration_ms, event.is_error, event.executed, text, *call)
+
+
+def _any(known: _Known, event: Any) -> Row:
     form = EVENTS[type(event)]
     return (form.short, *trimmed(form.values(event), form.blanks))
 
 
-def _refuse(packer: _Packer, event: Any) -> Row:
+def _refuse(known: _Known, event: Any) -> Row:
     raise TypeError(f"{type(event).__name__} is transient: such events are never stored")
 
 
-_EVENTS: dict[type[Any], Callable[[_Packer, Any], Row]] = {
-    **dict.fromkeys(EVENTS, _pack_event),
-    ev.ReasonStartEvent: lambda packer, event: ("ms", event.turn),
-    ev.ActionEndEvent: lambda packer, event: ("ae",),
-    ev.ReasonEndEvent: _Packer._reason_end,
-    ev.RunEndEvent: _Packer._run_end,
-    ev.HITLPendingEvent: _Packer._pending,
-    ev.HITLDecidedEvent: _Packer._decided,
-    ev.ActionStartEvent: _Packer._action_start,
-    ev.ToolCallStartEvent: _Packer._tool_start,
-    ev.ToolCallEndEvent: _Packer._tool_end,
+_EVENTS: dict[type[Any], Callable[[_Known, Any], Row]] = {
+    **dict.fromkeys(EVENTS, _any),
+    ev.ReasonStartEvent: _reason_start,
+    ev.ReasonEndEvent: _reason_end,
+    ev.RunEndEvent: _run_end,
+    ev.HITLPendingEvent: _pending,
+    ev.HITLDecidedEvent: _decided,
+    ev.ActionStartEvent: _action_start,
+    ev.ActionEndEvent: _action_end,
+    ev.ToolCallStartEvent: _tool_start,
+    ev.ToolCallEndEvent: _tool_end,
 }
 
 
@@ -228,8 +255,9 @@ def pack_step(
 
     `amended` must not touch the batch under way. Raises TypeError for transient events.
     """
-    rows = _Packer(transcript, appended, amends=bool(amended)).rows(events, run_id)
-    step: list[Any] = [rows, [pack_message(message) for message in appended]]
+    known = _known(transcript, appended, amends=bool(amended))
+    messages = list(map(pack_message, appended))
+    step: list[Any] = [_rows(known, events, run_id), messages]
     if amended:
         step.append([(place, pack_message(message)) for place, message in amended])
     return encode(step)
