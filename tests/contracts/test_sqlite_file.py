@@ -172,6 +172,30 @@ def test_a_forked_child_opens_the_file_anew(store: SQLiteStore) -> None:
     assert store.check() == []
 
 
+def test_a_child_forked_while_another_thread_held_the_store_is_not_kept_waiting(store: SQLiteStore) -> None:
+    Play(store).begins()
+    inside, leave = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with store.database.looking:
+            inside.set()
+            leave.wait(10)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    inside.wait(10)
+    child = os.fork()
+    if child == 0:
+        try:
+            signal.alarm(5)
+            os._exit(0 if store.load("s1") is not None else 1)
+        finally:
+            os._exit(1)
+    leave.set()
+    thread.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
 # -- whose file it is --------------------------------------------------------------------------------------
 
 
@@ -367,9 +391,27 @@ def test_an_older_file_is_brought_up_to_date_in_one_transaction(path: Path, stor
     database.migrate(connection, steps)
     assert connection.execute("PRAGMA user_version").fetchone() == (2,)
     assert connection.execute("SELECT id, colour FROM sessions").fetchall() == [("s1", None)]
+    database.migrate(
+        connection, steps[:1]
+    )  # by an older process that asked for the version before we were here
+    assert connection.execute("PRAGMA user_version").fetchone() == (2,)
     connection.execute("PRAGMA user_version = 1")
     connection.close()
     assert store.load("s1") == Stored(1, play.state)
+
+
+@pytest.mark.parametrize(("synchronous", "number"), [("normal", 1), ("full", 2)])
+def test_a_file_is_flushed_as_asked_whether_it_is_new_or_empty_or_was_there(
+    tmp_path: Path, synchronous: database.Synchronous, number: int
+) -> None:
+    (tmp_path / "empty.db").touch()
+    for name in ("new.db", "empty.db", "new.db"):
+        store = SQLiteStore(tmp_path / name, synchronous=synchronous)
+        with store.database.looking as connection:
+            asked = "SELECT synchronous, journal_mode FROM pragma_synchronous, pragma_journal_mode"
+            assert connection.execute(asked).fetchone() == (number, "wal")
+        assert store.sessions() == []
+        store.close()
 
 
 # -- damage ------------------------------------------------------------------------------------------------

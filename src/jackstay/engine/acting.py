@@ -86,7 +86,7 @@ def _refused(call: ToolCall, text: str) -> ToolResult:
 
 
 def _task(draft: Draft, call: ToolCall, facts: CallFacts, ask: Ask, waiting: Waiting) -> HITLTask:
-    comment = redact(discipline.with_plan(ask, draft.state.transcript))
+    comment = redact(discipline.with_plan(ask, draft.transcript))
     task = HITLTask(
         call.call_id, call.tool, snapshot(call.args), comment, ask.always_rule, draft.at, facts.digest
     )
@@ -169,10 +169,15 @@ def advance(draft: Draft, batch: Batch, bounds: RunBounds, *, fresh: int = -1) -
             if calls[position].result is None:
                 calls[position] = _take_up(draft, calls[position], bounds)
         break
+    if index == count:
+        return _through(draft, batch, calls, bounds)
+    draft.state = replace(draft.state, batch=_record(draft, batch, calls))
+    return False
+
+
+def _through(draft: Draft, batch: Batch, calls: list[BatchCall], bounds: RunBounds) -> bool:
+    """Every call is done with: the action ends. True."""
     batch = _record(draft, batch, calls)
-    if index < count:
-        draft.state = replace(draft.state, batch=batch)
-        return False
     draft.state = replace(draft.state, batch=None)
     draft.tell(ActionEndEvent)
     loops.after_batch(draft, batch, bounds)
@@ -286,11 +291,15 @@ def observed(draft: Draft, seen: Observed, bounds: RunBounds) -> bool:
         calls[index] = replace(item, below=seen.below.waiting)
     else:
         calls[index] = _returned(draft, item, seen, bounds)
-    left = [c for c in calls if c.status == "started"]
+    batch = replace(batch, ran=True)
+    left = [c for c in calls if c.result is None]
     if not left:
-        return advance(draft, replace(batch, calls=tuple(calls), ran=True), bounds)
-    batch = _record(draft, replace(batch, ran=True), calls)
-    if all(c.below for c in left):
+        return _through(draft, batch, calls, bounds)
+    running = [c for c in left if c.status == "started"]
+    if not running:
+        return advance(draft, replace(batch, calls=tuple(calls)), bounds)
+    batch = _record(draft, batch, calls)
+    if all(c.below for c in running):
         draft.tell(ActionEndEvent)
         suspend(draft, replace(batch, started=False))
     else:
@@ -311,7 +320,7 @@ def _returned(draft: Draft, item: BatchCall, seen: Observed, bounds: RunBounds) 
 
 def amend_call(draft: Draft, call: ToolCall) -> None:
     """The transcript shows a call as it is executed, not as it was first asked for."""
-    transcript = draft.state.transcript
+    transcript = draft.transcript
     for index in range(len(transcript) - 1, -1, -1):
         message = transcript[index]
         if any(_is_call(part, call.call_id) for part in message.parts):

@@ -27,11 +27,11 @@ def ready(draft: Draft, bounds: RunBounds) -> bool:
     params, state = bounds.compression, draft.state
     if params is None or not params.enabled:
         return True
-    size, memory = measured(state.transcript), _memory(state, bounds)
+    size, memory = measured(draft.transcript), _memory(state, bounds)
     tokens = memory.calibration.correct(size.tokens + bounds.overhead, size.messages)
     window = bounds.context_length or params.default_context_length
     if state.overflows or not has_room(size, tokens, params, memory, window):
-        found = plan(state.transcript, params, _around(state, bounds))
+        found = plan(draft.transcript, params, _around(state, bounds))
         if found is not None:
             return _begin(draft, found, bounds)
     draft.tell(ContextSizeEvent, size.messages, tokens, memory.window or window)
@@ -47,7 +47,7 @@ def shrink(draft: Draft, limit: int | None, bounds: RunBounds) -> bool:
     if params is None or not params.enabled or state.overflows >= params.max_retries:
         return False
     draft.set(overflows=state.overflows + 1, overflow_limit=limit)
-    found = plan(state.transcript, params, _around(draft.state, bounds))
+    found = plan(draft.transcript, params, _around(draft.state, bounds))
     if found is None or found.futile:
         return False
     if _begin(draft, found, bounds):
@@ -74,7 +74,7 @@ def summarised(draft: Draft, answers: Summarised, bounds: RunBounds) -> bool:
     """The answers are in: the context is rebuilt. True when that was for a turn which had not begun."""
     state, params = draft.state, bounds.compression
     draft.set(usage=state.usage.plus(answers.usage), active_s=state.active_s + answers.took_s)
-    found = plan(state.transcript, params, _around(state, bounds, answers.events)) if params else None
+    found = plan(draft.transcript, params, _around(state, bounds, answers.events)) if params else None
     if found is not None:
         if prepare(found, bounds.summary_window) == answers.jobs:
             replies = [Reply(message) if message is not None else None for message in answers.answers]
@@ -167,11 +167,11 @@ def unpin_earlier(draft: Draft, window: int) -> None:
     So does the plan of a task that is over; of one that is under way it does not.
     """
     over = draft.state.policy.phase.phase in (Phase.NO_TASK, Phase.TASK_STARTED)
-    earlier = len(draft.state.transcript) - window
+    earlier = len(draft.transcript) - window
     _unpin(draft, lambda index, message: over if message.role == "assistant" else index < earlier)
 
 
 def _unpin(draft: Draft, which: Callable[[int, Message], bool]) -> None:
-    for index, message in enumerate(list(draft.state.transcript)):
+    for index, message in enumerate(list(draft.transcript)):
         if message.pinned and which(index, message):
             draft.amend(index, replace(message, pinned=False))

@@ -33,12 +33,14 @@ class Step(msgspec.Struct, frozen=True, gc=False):
 class Draft(msgspec.Struct, gc=False):
     """Collects the changes of one step. It lives for one call of `step` and is never shared.
 
-    `seq` is the number of the last event told; `artifacts` are whole texts behind what is shown shortened.
+    `transcript` and `seq`, the number of the last event told, are those of this moment: in `state` they come
+    with the finished step. `artifacts` are whole texts behind what is shown shortened.
     """
 
     state: RunState
     at: float
     seq: int
+    transcript: Transcript
     events: list[Event] = []
     effects: list[Effect] = []
     appended: list[Message] = []
@@ -62,13 +64,13 @@ class Draft(msgspec.Struct, gc=False):
     def say(self, *messages: Message) -> None:
         """Add messages to the transcript."""
         self.appended.extend(messages)
-        self.state = replace(self.state, transcript=self.state.transcript.append(*messages))
+        self.transcript = self.transcript.append(*messages)
 
     def amend(self, index: int, message: Message) -> None:
         """Put another message in place of one of the transcript."""
         rows = rows_of(self.state.view, self.state.rows + len(self.appended))
         self.amended.append((rows[index], message))
-        self.state = replace(self.state, transcript=self.state.transcript.amend(index, message))
+        self.transcript = self.transcript.amend(index, message)
 
     def rebuild(self, lines: Sequence[tuple[int | None, Message]]) -> None:
         """Another transcript: each message with its position in the present one, or None where it is new."""
@@ -78,8 +80,8 @@ class Draft(msgspec.Struct, gc=False):
         rows = [before[at] if at is not None else next(fresh) for at, _ in lines]
         self.appended.extend(new)
         total = self.state.rows + len(self.appended)
-        view = view_of(rows, total)
-        self.state = replace(self.state, view=view, transcript=Transcript(message for _, message in lines))
+        self.state = replace(self.state, view=view_of(rows, total))
+        self.transcript = Transcript(message for _, message in lines)
 
     def end(self, outcome: Outcome, text: str, *, error: ErrorInfo | None = None) -> None:
         """The request is over, with this outcome as the run's."""
@@ -92,7 +94,8 @@ class Draft(msgspec.Struct, gc=False):
 
     def step(self) -> Step:
         """The finished step."""
-        state = replace(self.state, seq=self.seq, rows=self.state.rows + len(self.appended))
+        rows = self.state.rows + len(self.appended)
+        state = replace(self.state, seq=self.seq, rows=rows, transcript=self.transcript)
         return Step(
             state, tuple(self.events), tuple(self.effects), tuple(self.appended), tuple(self.amended),
             tuple(self.artifacts),

@@ -8,11 +8,10 @@ from functools import lru_cache
 from msgspec import Struct
 
 from jackstay.policy.believable import believable
-from jackstay.policy.keywords import FOUND, Reading, begin
+from jackstay.policy.keywords import Reading, begin
 from jackstay.policy.late import late
 from jackstay.policy.secret_kinds import KINDS, SecretKind
 
-FEW_CHARS = 64  # up to which each character is looked at; from there on each keyword is looked for
 LEAST_CHARS = 9  # no kind fits into fewer
 MAX_TEXT = 4_000_000  # characters looked at; the rest of a longer text is cut off by `redact`
 
@@ -36,8 +35,6 @@ def secrets_in(text: str, *, config: bool = False) -> list[Secret]:
 
     `config`: the text is a file of settings, in which a password of ordinary words is one.
     """
-    if len(text) <= FEW_CHARS and reading().over(text.lower()) is not FOUND:
-        return []
     found: list[tuple[int, int, str]] = []  # kept sorted; none overlap
     for ready, start, end in _places(text, config):
         for match in ready.pattern.finditer(text, start, end):

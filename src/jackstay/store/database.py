@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, NamedTuple
+from weakref import WeakSet
 
 from jackstay.core.errors import NewerSchema, StoreError
 
@@ -18,6 +19,7 @@ APPLICATION = 0x6A636B73  # "jcks": which program's database this is
 PAGE_BYTES = 2048  # half of SQLite's own: a commit copies each page it touches into the log
 _FILE, _DIRECTORY = 0o600, 0o700
 _inherited: list[sqlite3.Connection] = []  # of a parent process: neither used nor closed here
+_open_here: "WeakSet[Database]" = WeakSet()
 
 
 @cache
@@ -105,22 +107,25 @@ class Database:
         self.damaged = False
         self._synchronous, self._wait_s = synchronous, wait_s
         self._open: sqlite3.Connection | None = None
-        self._pid = 0
 
     def connection(self) -> sqlite3.Connection:
         """The open connection; only while holding the lock."""
-        pid = os.getpid()
-        if self._open is None or self._pid != pid:
-            if self._open is not None:
-                _inherited.append(self._open)
-                self._open = None
-            self._open, self._pid = self._opened(), pid
+        if self._open is None:
+            _mind_forks()
+            self._open = self._opened()
+            _open_here.add(self)
         return self._open
+
+    def forget(self) -> None:
+        """In a forked child: the connection is the parent's, and whoever held the lock is not here."""
+        if self._open is not None:
+            _inherited.append(self._open)
+        self._open, self.lock = None, threading.Lock()
 
     def close(self) -> None:
         """Give the connection back. The next use opens another."""
         with self.lock:
-            if self._open is not None and self._pid == os.getpid():
+            if self._open is not None:
                 self._open.close()
             self._open = None
 
@@ -183,6 +188,17 @@ class Database:
         if version > self._layout.schema:
             raise NewerSchema(f"the {self._layout.what} {self.path}", version, self._layout.schema)
         return version
+
+
+@cache
+def _mind_forks() -> None:
+    if hasattr(os, "register_at_fork"):  # where there is no fork there is nothing to mind
+        os.register_at_fork(after_in_child=_forked)
+
+
+def _forked() -> None:
+    for database in _open_here:
+        database.forget()
 
 
 def migrate(connection: sqlite3.Connection, steps: Sequence[str], *, application: int = APPLICATION) -> None:

@@ -1,38 +1,99 @@
-"""Where do sessions live that need not outlast their process? Here, as the bytes the file would hold."""
+"""Where do sessions live that need not outlast their process? Here, as lines of JSON."""
 
 import threading
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import msgspec
+from msgspec.structs import astuple, replace
 
 from jackstay.core import ids
 from jackstay.core.errors import AlreadyDecided, Conflict, UnknownSession
 from jackstay.core.events import Event
+from jackstay.core.forms import EVENT_KINDS, EVENTS
 from jackstay.core.messages import Message
-from jackstay.core.unpacking import EventReader, step_messages
+from jackstay.core.state import RunState
+from jackstay.core.transcript import Transcript
 from jackstay.core.wire import convert, decode_head, decode_json, encode
 from jackstay.engine.ports import Lease, PendingSession, Posted, Record, SessionInfo, Stored
 from jackstay.store import leases, steps
-from jackstay.store.steps import Step
+
+_NO_MESSAGES = Transcript()
+_SHORT: dict[type, str] = {kind: form.short for kind, form in EVENTS.items()}
 
 
 class _Session(msgspec.Struct):
-    """What is kept of a session. The step list only ever grows."""
+    """What is kept of a session: a line of JSON a commit, those of a request that is over in one piece.
+
+    A line is an `_Added`. `firsts` are the numbers of the pieces' first events, `whole` is how many pieces hold
+    requests that are over.
+    """
 
     created: float
+    head: RunState
     title: str = ""
     updated: float = 0.0
-    run_id: str | None = None
+    version: int = 0
     lease: Lease | None = None
-    head: bytes = b""
-    steps: list[Step] = []
+    pieces: list[bytes] = []
+    firsts: list[int] = []
+    whole: int = 0
     inbox: dict[int, tuple[str, bytes]] = {}
     artifacts: dict[str, str] = {}
 
+    def add(self, record: Record, line: bytes) -> None:
+        """Keep the line of a commit, and its head; the messages beside it only while a run has them anyway."""
+        head, events = record.head, record.events
+        seq = events[0].seq if events else None
+        self.firsts.append(head.seq + 1 if seq is None else seq)
+        self.pieces.append(line)
+        self.head = head
+        if record.lease is None:
+            self.head = replace(head, transcript=_NO_MESSAGES)
+            self.pieces[self.whole :] = [b"\n".join(self.pieces[self.whole :])]
+            del self.firsts[self.whole + 1 :]
+            self.whole += 1
+
+    def added(self) -> Iterator["_Added"]:
+        """What the commits added, in order."""
+        return _read(self.pieces.copy())
+
+    def added_after(self, seq: int) -> Iterator["_Added"]:
+        """The same, without what is known to hold no event with a number above `seq`."""
+        return _read(self.pieces[max(0, bisect_right(self.firsts, seq + 1) - 1) :])
+
+
+class _Added(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """What a commit added. Events stand as their kinds, by short names, and their values."""
+
+    kinds: tuple[str, ...]
+    values: tuple[tuple[Any, ...], ...]
+    appended: tuple[Message, ...]
+    amended: tuple[tuple[int, Message], ...]
+
     @property
-    def version(self) -> int:
-        return len(self.steps)
+    def events(self) -> Iterator[Event]:
+        """The events, in order."""
+        for short, values in zip(self.kinds, self.values, strict=True):
+            kind = EVENT_KINDS[short][0]
+            yield convert(dict(zip(kind.__struct_fields__, values, strict=True)), kind)
+
+
+def _line(record: Record) -> bytes:
+    """The record as an `_Added`, in JSON. Raises TypeError for transient events."""
+    try:
+        kinds = [_SHORT[type(event)] for event in record.events]
+    except KeyError as kind:
+        raise TypeError(f"{kind} is transient: such events are never stored") from None
+    return encode((kinds, list(map(astuple, record.events)), record.appended, record.amended))
+
+
+def _read(pieces: list[bytes]) -> Iterator[_Added]:
+    for piece in pieces:
+        for line in piece.split(b"\n"):
+            yield convert(decode_json(line), _Added)
 
 
 class MemoryStore:
@@ -49,24 +110,25 @@ class MemoryStore:
 
     def commit(self, session_id: str, expected: int, record: Record) -> int:
         """See the port. Without a lease in it, it gives back whichever there is: this store took it."""
-        data, head, now = steps.pack(record), encode(record.head), self._now()
+        line, now = _line(record), self._now()
         with self._lock:
             kept = self._sessions.get(session_id)
             if kept is None:
-                ids.session_id(session_id)
-                kept = _Session(now)
-            lease, version = record.lease, len(kept.steps)
-            rival = leases.rival(kept.lease, lease.owner, now) if lease is not None else None
-            leases.admit(session_id, expected, version, rival, now)
+                kept = _Session(now, RunState(ids.session_id(session_id)))
+            lease, version, held = record.lease, kept.version, kept.lease
+            if version != expected or (lease and held and lease.owner != held.owner):
+                rival = leases.rival(held, lease.owner, now) if lease is not None else None
+                leases.admit(session_id, expected, version, rival, now)
             if not version:
                 self._sessions[session_id] = kept
-            kept.steps.append(steps.next_step(version + 1, None, kept.run_id, record, data))
-            kept.head, kept.run_id, kept.lease, kept.updated = head, record.head.run_id, lease, now
-            kept.title = kept.title or steps.title(record.appended)
-            for artifact in record.artifacts:
-                kept.artifacts[artifact.call_id] = artifact.text
-            for number in record.drained:
-                kept.inbox.pop(number, None)
+            kept.add(record, line)
+            kept.version, kept.lease, kept.updated = version + 1, lease, now
+            if not kept.title:
+                kept.title = steps.title(record.appended)
+            if record.artifacts or record.drained:
+                kept.artifacts |= {artifact.call_id: artifact.text for artifact in record.artifacts}
+                for number in record.drained:
+                    kept.inbox.pop(number, None)
             return version + 1
 
     def renew(self, session_id: str, lease: Lease) -> bool:
@@ -108,11 +170,13 @@ class MemoryStore:
             kept = self._sessions.get(session_id)
             if kept is None:
                 return None
-            head, found = self._stored(kept), kept.steps.copy()
+            found, added = self._stored(kept), kept.added()
         messages: list[Message] = []
-        for step in found:
-            steps.add_messages(step, messages)
-        return msgspec.structs.replace(head, state=steps.whole(head.state, messages))
+        for step in added:
+            for place, message in step.amended:
+                messages[place] = message
+            messages.extend(step.appended)
+        return replace(found, state=steps.whole(found.state, messages))
 
     def head(self, session_id: str) -> Stored | None:
         """See the port."""
@@ -121,7 +185,8 @@ class MemoryStore:
             return None if kept is None else self._stored(kept)
 
     def _stored(self, kept: _Session) -> Stored:
-        return Stored(kept.version, decode_head(kept.head), (), leases.live(kept.lease, self._now()))
+        head = decode_head(encode(kept.head))
+        return Stored(kept.version, head, (), leases.live(kept.lease, self._now()))
 
     def inbox(self, session_id: str) -> tuple[Posted, ...]:
         """See the port."""
@@ -130,10 +195,7 @@ class MemoryStore:
             if kept is None or not kept.inbox:
                 return ()
             items = list(kept.inbox.items())
-        return tuple(
-            msgspec.structs.replace(convert(decode_json(data), Posted), number=number)
-            for number, (_, data) in items
-        )
+        return tuple(replace(convert(decode_json(data), Posted), number=number) for number, (_, data) in items)
 
     def posted(self, session_id: str) -> bool:
         """See the port."""
@@ -144,20 +206,9 @@ class MemoryStore:
         """See the port."""
         with self._lock:
             kept = self._sessions.get(session_id)
-        if kept is None:
-            return
-        start, run_id = 0, ""
-        for place in range(len(kept.steps) - 1, 0, -1) if after > 0 else ():
-            if kept.steps[place].first_seq <= after + 1:
-                start = place
-                break
-        before = kept.steps[:start]
-        run_id = next((step.run_id for step in reversed(before) if step.run_id is not None), "")
-        reader = EventReader(
-            session_id, run_id=run_id, earlier=(step_messages(step.data) for step in reversed(before))
-        )
-        for step in kept.steps[start:]:
-            for event in reader.read(step.data, step.first_seq, step.run_id):
+            added = kept.added_after(after) if kept is not None else iter(())
+        for step in added:
+            for event in step.events:
                 if event.seq is not None and event.seq > after:
                     yield event
 
@@ -170,7 +221,9 @@ class MemoryStore:
     def pending(self, limit: int = 1000) -> list[PendingSession]:
         """See the port. Calls with a decision in the inbox do not wait any more."""
         with self._lock:
-            kept = [(one.head, {key for key, _ in one.inbox.values()}) for one in self._sessions.values()]
+            kept = [
+                (encode(one.head), {key for key, _ in one.inbox.values()}) for one in self._sessions.values()
+            ]
         waiting = steps.pending(kept)
         waiting.sort(key=lambda one: min(task.asked_at for task in one.tasks))
         return waiting[:limit]
@@ -187,7 +240,7 @@ class MemoryStore:
 
 
 def _info(name: str, kept: _Session) -> SessionInfo:
-    state = decode_head(kept.head)
+    state = kept.head
     return SessionInfo(
         name, kept.created, kept.updated, state.outcome, state.policy.phase.phase, state.turn,
         len(steps.waiting(state)), kept.title, state.usage,
