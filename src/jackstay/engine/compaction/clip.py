@@ -65,8 +65,10 @@ def is_clippable(message: Message) -> bool:
     for part in message.parts:
         if type(part) is ToolResult:
             return True
-        words = words or type(part) is Text
-        calls = calls or type(part) is ToolCall
+        if type(part) is ToolCall:
+            calls = True
+        elif type(part) is Text:
+            words = True
     return words and not calls
 
 
