@@ -41,10 +41,9 @@ def told(made: Step) -> Step:
     """The step as it may be stored and told; the very same one where there is nothing to take out."""
     clean: list[JsonObject] = []  # arguments looked through: a call that starts repeats those of its reply
     for event in made.events:
-        tell = _TELL.get(type(event))
-        if tell is None or (type(event) is ToolCallStartEvent and event.args in clean):
+        if type(event) not in _TELL or (type(event) is ToolCallStartEvent and event.args in clean):
             continue
-        if tell(event) is not event:
+        if _TELL[type(event)](event) is not event:
             return _without_secrets(made)
         if type(event) is ReasonEndEvent:
             for call in event.calls:
