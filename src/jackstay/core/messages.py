@@ -88,11 +88,11 @@ class Message(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     @property
     def calls(self) -> tuple[ToolCall, ...]:
         """The calls it asks for, in order."""
-        calls: tuple[ToolCall, ...] = ()
+        calls: list[ToolCall] = []
         for part in self.parts:
             if type(part) is ToolCall:
-                calls = (*calls, part)
-        return calls
+                calls.append(part)
+        return tuple(calls)
 
 
 class Usage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
