@@ -149,12 +149,12 @@ def snapshot(value: Any) -> Any:
     if isinstance(value, dict):
         made = value.copy()
         for name, item in value.items():
-            if isinstance(item, _MUTABLE):
+            if type(item) not in _ATOMS:
                 made[name] = snapshot(item)
         return made
     if isinstance(value, list):
-        return [snapshot(v) if isinstance(v, _MUTABLE) else v for v in value]
+        return [v if type(v) in _ATOMS else snapshot(v) for v in value]
     return value
 
 
-_MUTABLE = (dict, list)
+_ATOMS = frozenset({str, int, float, bool, type(None)})
