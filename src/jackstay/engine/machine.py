@@ -24,7 +24,7 @@ from jackstay.core.inputs import (
 )
 from jackstay.core.messages import NO_USAGE, Message, ToolCall, ToolResult
 from jackstay.core.state import Batch, BatchCall, RunState
-from jackstay.engine import acting, context, discipline, loops, resuming, stopping, texts, turns
+from jackstay.engine import acting, context, discipline, judging, loops, resuming, stopping, texts, turns
 from jackstay.engine.bounds import DEFAULT_BOUNDS, RunBounds
 from jackstay.engine.draft import Draft, Step
 from jackstay.engine.overflow import limit_named_in
@@ -130,7 +130,7 @@ def _take_batch(
         )
         batch = Batch(refused)
     else:
-        batch = Batch(tuple([acting.judge(draft, c, f, bounds) for c, f in zip(calls, facts, strict=True)]))
+        batch = Batch(tuple([judging.judge(draft, c, f, bounds) for c, f in zip(calls, facts, strict=True)]))
     if batch.waiting:
         acting.suspend(draft, batch)
     elif acting.start(draft, batch, bounds):

@@ -11,7 +11,7 @@ from jackstay.core.inputs import Cancelled, Resumed
 from jackstay.core.messages import ToolCall, ToolResult, note, snapshot
 from jackstay.core.phase import Phase
 from jackstay.core.state import Batch, BatchCall, RunState
-from jackstay.engine import acting, discipline, stopping, texts, turns
+from jackstay.engine import acting, discipline, judging, stopping, texts, turns
 from jackstay.engine.bounds import RunBounds
 from jackstay.engine.draft import Draft, Step
 from jackstay.policy.masking import unredacted
@@ -114,7 +114,7 @@ def _decided(draft: Draft, batch: Batch, resumed: Resumed, facts: Fresh, bounds:
                 item, said = _in_time(draft, item, decisions.get(item.call.call_id))
                 item = _under_decision(draft, item, said, (call, fact), bounds)
             elif item.refusal is None and item.result is None:
-                item = acting.judge(draft, call, fact, bounds)
+                item = judging.judge(draft, call, fact, bounds)
         calls.append(item)
     return replace(batch, calls=tuple(calls), ran=False)
 
@@ -131,7 +131,7 @@ def _after_crash(draft: Draft, item: BatchCall, fact: CallFacts, bounds: RunBoun
         call.call_id, call.tool, snapshot(call.args), texts.indeterminate(call.tool), None, draft.at,
         fact.digest, True,
     )  # fmt: skip
-    task = acting.due(task, bounds.waiting)
+    task = judging.due(task, bounds.waiting)
     return replace(item, status="reserved", task=task, decision=None, announced=False)
 
 
@@ -178,11 +178,11 @@ def _under_decision(
             decision=said,
             refusal=ToolResult(call.call_id, said.remark or texts.SKIPPED, executed=executed),
         )
-    now = acting.judge(draft, call, fact, bounds, approved=True)
+    now = judging.judge(draft, call, fact, bounds, approved=True)
     shown = said.digest or task.digest
     what = texts.changed(shown, fact.digest, amended=said.new_args is not None) if shown else ""
     if what and now.task is not None:
-        return acting.ask_again(draft, item, fact, what, bounds)
+        return judging.ask_again(draft, item, fact, what, bounds)
     return replace(now, task=task, decision=said, announced=item.announced)
 
 
