@@ -13,6 +13,7 @@ from jackstay.policy.late import late
 from jackstay.policy.secret_kinds import KINDS, SecretKind
 
 LEAST_CHARS = 9  # no kind fits into fewer
+FEW_CHARS = 400  # in which every keyword is looked for at once
 MAX_TEXT = 4_000_000  # characters looked at; the rest of a longer text is cut off by `redact`
 
 
@@ -128,8 +129,26 @@ def reading() -> Reading:
     return begin(word for _, words in _words() for word in words)
 
 
+@lru_cache(maxsize=1)
+def _spelt() -> tuple[dict[str, frozenset[str]], frozenset[str]]:
+    """The characters of each keyword and shared piece, and of all of them."""
+    spelt = {text: frozenset(text) for piece, words in _words() for text in (piece, *words)}
+    return spelt, frozenset().union(*spelt.values())
+
+
 def _present(lowered: str) -> set[str]:
-    return {word for piece, words in _words() if piece in lowered for word in words if word in lowered}
+    """The keywords in it. Many a long text lacks a letter that rules most of them out: that is asked first."""
+    if len(lowered) <= FEW_CHARS:
+        return {word for piece, words in _words() if piece in lowered for word in words if word in lowered}
+    spelt, letters = _spelt()
+    there = {char for char in letters if char in lowered}
+    return {
+        word
+        for piece, words in _words()
+        if spelt[piece] <= there and piece in lowered
+        for word in words
+        if spelt[word] <= there and word in lowered
+    }
 
 
 def _places(text: str, config: bool) -> Iterator[tuple[_Ready, int, int]]:
