@@ -200,6 +200,40 @@ def test_what_is_loaded_shares_nothing_with_what_was_committed(store: SessionSto
     assert again.state.transcript[1].calls[0].args == {"lines": ["a"]}
 
 
+def test_a_card_changed_in_a_program_that_was_shown_it_stays_as_it_was_stored(store: SessionStore) -> None:
+    play = Play(store)
+    play.begins()
+    play.suspends(ToolCall("call_1", "write", {"path": "a"}))
+    assert play.state.batch is not None
+    play.state.batch.waiting[0].args["path"] = "b"
+    (waiting,) = store.pending()
+    stored = store.head("s1")
+    assert stored is not None
+    assert stored.state.batch is not None
+    assert [task.args for task in (*waiting.tasks, *stored.state.batch.waiting)] == [{"path": "a"}] * 2
+
+
+def test_calls_amended_twice_in_one_commit_are_told_from_anywhere_as_they_were_last(
+    store: SessionStore,
+) -> None:
+    """Two calls of a reply approved with changes at once: the message that asks for both is replaced twice."""
+    one, two = (ToolCall(f"call_{n}", "write", {"path": "as asked"}) for n in (1, 2))
+    new_one, new_two = (ToolCall(f"call_{n}", "write", {"path": "as approved"}) for n in (1, 2))
+    play = Play(store)
+    play.begins()
+    play.suspends(one, two)
+    half, whole = assistant("", new_one, two), assistant("", new_one, new_two)
+    approved = msgspec.structs.replace(
+        play.state, outcome=None, transcript=play.state.transcript.amend(1, whole)
+    )
+    play.state = approved
+    play.commit(play.record([], [play.event(RunStartEvent, True)], amended=[(1, half), (1, whole)]))
+    play.observes((new_one, "wrote"))
+    play.observes((new_two, "wrote"))
+    for after in range(play.state.seq):
+        assert list(store.events("s1", after)) == play.told[after:]
+
+
 # -- inbox and artifacts -----------------------------------------------------------------------------------
 
 

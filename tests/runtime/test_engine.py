@@ -19,6 +19,7 @@ from jackstay import (
     ReActInterceptor,
     RunEndEvent,
     ToolCallEndEvent,
+    cancel,
     tool,
 )
 from jackstay.core.errors import (
@@ -204,6 +205,37 @@ def test_a_lease_outlasts_whatever_the_model_takes(monkeypatch) -> None:
     assert asyncio.run(looked_at()).text == "At last."
     assert min(kept[:-1]) > 0
     assert kept[-1] == 0
+
+
+def test_a_lease_outlasts_whatever_a_cancelled_tool_takes_to_stop(monkeypatch) -> None:
+    monkeypatch.setattr("jackstay.runtime.lease.LEASE_S", 0.6)
+    monkeypatch.setattr("jackstay.runtime.control.WATCH_S", 0.05)
+    stops: list[float] = []
+
+    @tool(effects={"writes"})
+    async def tidy() -> str:
+        """Takes its time to clean up."""
+        assert cancel(made.get_session("s"), by="ada") == "ordered"
+        try:
+            await asyncio.sleep(30)
+        finally:
+            stops.append(time.monotonic())
+            await asyncio.sleep(1.5)
+        return "never"
+
+    made = engine([says(call("tidy"))], tools=(tidy,))
+    held: list[bool] = []
+
+    async def looked_at() -> Answer:
+        run = asyncio.ensure_future(made.prompt("go").session("s").call())
+        while not run.done():
+            await asyncio.sleep(0.1)
+            held.append(made.store.head("s").lease is not None)
+        return run.result()
+
+    assert asyncio.run(looked_at()).text == "cancelled by ada"
+    assert len(stops) == 1
+    assert held == [True] * (len(held) - 1) + [False]
 
 
 def test_a_setting_changed_while_a_run_lasts_is_in_the_recipe_of_the_next() -> None:

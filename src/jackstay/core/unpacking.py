@@ -144,7 +144,7 @@ class EventReader:
             if step is None:
                 self._calls = {}
                 break
-            for _, message in step.amended:
+            for _, message in reversed(step.amended):  # the last one stands
                 for call in message.calls:
                     self._amended.setdefault(call.call_id, call)
             for message in reversed(step.appended):

@@ -39,15 +39,17 @@ T = TypeVar("T")
 
 def told(made: Step) -> Step:
     """The step as it may be stored and told; the very same one where there is nothing to take out."""
-    clean: list[JsonObject] = []  # arguments looked through: a call that starts repeats those of its reply
+    clean: dict[str, JsonObject] = {}  # arguments looked through: a call that starts repeats those of its reply
     for event in made.events:
-        if type(event) not in _TELL or (type(event) is ToolCallStartEvent and event.args in clean):
+        if type(event) is ToolCallStartEvent and clean.get(event.call_id) == event.args:
+            continue
+        if type(event) not in _TELL:
             continue
         if _TELL[type(event)](event) is not event:
             return _without_secrets(made)
         if type(event) is ReasonEndEvent:
             for call in event.calls:
-                clean.append(call.args)
+                clean[call.call_id] = call.args
     return made
 
 

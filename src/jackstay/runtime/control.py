@@ -43,12 +43,16 @@ class Control:
 
 
 class Watch:
-    """Looks for an order to cancel every WATCH_S seconds, however long something lasts."""
+    """Looks for an order to cancel every WATCH_S seconds, however long something lasts.
+
+    It looks on once it has stopped the task, which may take its time: what looks also keeps the lease.
+    """
 
     def __init__(self, ordered: Callable[[], str | None], control: Control) -> None:
         self._ordered, self._control = ordered, control
         self._task: asyncio.Task[object] | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._heard = False
         self._rang = False
 
     def start(self) -> None:
@@ -73,15 +77,16 @@ class Watch:
         self._timer = asyncio.get_running_loop().call_later(WATCH_S, self._ring)
 
     def _ring(self) -> None:
+        self._arm()
         try:
             by = self._ordered()
         except StoreError as problem:  # the next commit will tell it to who runs the session
             log.warning("inbox=unreadable error=%s", problem)
             by = None
-        if by is None or self._task is None:
-            self._arm()
+        if by is None or self._task is None or self._heard:
             return
-        self._control.by, self._control.final, self._rang = by, True, True
+        self._control.by, self._control.final = by, True
+        self._heard = self._rang = True
         self._task.cancel()
 
 

@@ -15,12 +15,10 @@ from jackstay.core.events import Event
 from jackstay.core.forms import EVENT_KINDS, EVENTS
 from jackstay.core.messages import Message
 from jackstay.core.state import RunState
-from jackstay.core.transcript import Transcript
 from jackstay.core.wire import convert, decode_head, decode_json, encode
 from jackstay.engine.ports import Lease, PendingSession, Posted, Record, SessionInfo, Stored
 from jackstay.store import leases, steps
 
-_NO_MESSAGES = Transcript()
 _SHORT: dict[type, str] = {kind: form.short for kind, form in EVENTS.items()}
 
 
@@ -43,15 +41,14 @@ class _Session(msgspec.Struct):
     inbox: dict[int, tuple[str, bytes]] = {}
     artifacts: dict[str, str] = {}
 
-    def add(self, record: Record, line: bytes) -> None:
-        """Keep the line of a commit, and its head; the messages beside it only while a run has them anyway."""
-        head, events = record.head, record.events
+    def add(self, record: Record, head: RunState, line: bytes) -> None:
+        """Keep the line of a commit, and its head."""
+        events = record.events
         seq = events[0].seq if events else None
         self.firsts.append(head.seq + 1 if seq is None else seq)
         self.pieces.append(line)
         self.head = head
         if record.lease is None:
-            self.head = replace(head, transcript=_NO_MESSAGES)
             self.pieces[self.whole :] = [b"\n".join(self.pieces[self.whole :])]
             del self.firsts[self.whole + 1 :]
             self.whole += 1
@@ -96,6 +93,11 @@ def _read(pieces: list[bytes]) -> Iterator[_Added]:
             yield convert(decode_json(line), _Added)
 
 
+def _copied(head: RunState) -> RunState:
+    """The head without its messages, sharing nothing: who has read what was told may change it."""
+    return decode_head(encode(head))
+
+
 class MemoryStore:
     """The session store in memory (`engine.ports.SessionStore`): the same contract as the file's.
 
@@ -111,6 +113,9 @@ class MemoryStore:
     def commit(self, session_id: str, expected: int, record: Record) -> int:
         """See the port. Without a lease in it, it gives back whichever there is: this store took it."""
         line, now = _line(record), self._now()
+        head = (
+            record.head if record.lease is not None else _copied(record.head)
+        )  # while it runs, it has its own
         with self._lock:
             kept = self._sessions.get(session_id)
             if kept is None:
@@ -121,7 +126,7 @@ class MemoryStore:
                 leases.admit(session_id, expected, version, rival, now)
             if not version:
                 self._sessions[session_id] = kept
-            kept.add(record, line)
+            kept.add(record, head, line)
             kept.version, kept.lease, kept.updated = version + 1, lease, now
             if not kept.title:
                 kept.title = steps.title(record.appended)
@@ -185,8 +190,7 @@ class MemoryStore:
             return None if kept is None else self._stored(kept)
 
     def _stored(self, kept: _Session) -> Stored:
-        head = decode_head(encode(kept.head))
-        return Stored(kept.version, head, (), leases.live(kept.lease, self._now()))
+        return Stored(kept.version, _copied(kept.head), (), leases.live(kept.lease, self._now()))
 
     def inbox(self, session_id: str) -> tuple[Posted, ...]:
         """See the port."""
