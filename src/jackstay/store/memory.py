@@ -113,9 +113,7 @@ class MemoryStore:
     def commit(self, session_id: str, expected: int, record: Record) -> int:
         """See the port. Without a lease in it, it gives back whichever there is: this store took it."""
         line, now = _line(record), self._now()
-        head = (
-            record.head if record.lease is not None else _copied(record.head)
-        )  # while it runs, it has its own
+        head = record.head if record.lease else _copied(record.head)  # a run that goes on has it anyway
         with self._lock:
             kept = self._sessions.get(session_id)
             if kept is None:
