@@ -53,9 +53,9 @@ class Draft(msgspec.Struct, gc=False):
 
     def tell(self, kind: type[BaseEvent], *fields: Any) -> None:
         """Add an event of the run."""
-        self.seq += 1
+        self.seq = seq = self.seq + 1
         state = self.state
-        self.events.append(kind(state.run_id, state.session_id, self.seq, self.at, *fields))  # type: ignore[arg-type]  # every subclass is in the union
+        self.events.append(kind(state.run_id, state.session_id, seq, self.at, *fields))  # type: ignore[arg-type]  # every subclass is in the union
 
     def do(self, *effects: Effect) -> None:
         """Ask the world for something."""
@@ -63,7 +63,7 @@ class Draft(msgspec.Struct, gc=False):
 
     def say(self, *messages: Message) -> None:
         """Add messages to the transcript."""
-        self.appended.extend(messages)
+        self.appended += messages
         self.transcript = self.transcript.append(*messages)
 
     def amend(self, index: int, message: Message) -> None:

@@ -41,9 +41,9 @@ def told(made: Step) -> Step:
     """The step as it may be stored and told; the very same one where there is nothing to take out."""
     clean: dict[str, JsonObject] = {}  # arguments looked through: a call that starts repeats those of its reply
     for event in made.events:
-        if type(event) is ToolCallStartEvent and clean.get(event.call_id) == event.args:
-            continue
         if type(event) not in _TELL:
+            continue
+        if type(event) is ToolCallStartEvent and clean.get(event.call_id) == event.args:
             continue
         if _TELL[type(event)](event) is not event:
             return _without_secrets(made)

@@ -30,7 +30,7 @@ class _Session(msgspec.Struct):
     """
 
     created: float
-    head: RunState
+    head: RunState | bytes
     title: str = ""
     updated: float = 0.0
     version: int = 0
@@ -41,13 +41,13 @@ class _Session(msgspec.Struct):
     inbox: dict[int, tuple[str, bytes]] = {}
     artifacts: dict[str, str] = {}
 
-    def add(self, record: Record, head: RunState, line: bytes) -> None:
-        """Keep the line of a commit, and its head."""
-        events = record.events
+    def add(self, record: Record, line: bytes) -> None:
+        """Keep the line of a commit, and its head: a run that goes on has it anyway, otherwise as JSON."""
+        head, events = record.head, record.events
         seq = events[0].seq if events else None
         self.firsts.append(head.seq + 1 if seq is None else seq)
         self.pieces.append(line)
-        self.head = head
+        self.head = head if record.lease else encode(head)
         if record.lease is None:
             self.pieces[self.whole :] = [b"\n".join(self.pieces[self.whole :])]
             del self.firsts[self.whole + 1 :]
@@ -93,9 +93,8 @@ def _read(pieces: list[bytes]) -> Iterator[_Added]:
             yield convert(decode_json(line), _Added)
 
 
-def _copied(head: RunState) -> RunState:
-    """The head without its messages, sharing nothing: who has read what was told may change it."""
-    return decode_head(encode(head))
+def _encoded(head: RunState | bytes) -> bytes:
+    return head if isinstance(head, bytes) else encode(head)
 
 
 class MemoryStore:
@@ -113,18 +112,18 @@ class MemoryStore:
     def commit(self, session_id: str, expected: int, record: Record) -> int:
         """See the port. Without a lease in it, it gives back whichever there is: this store took it."""
         line, now = _line(record), self._now()
-        head = record.head if record.lease else _copied(record.head)  # a run that goes on has it anyway
         with self._lock:
             kept = self._sessions.get(session_id)
             if kept is None:
-                kept = _Session(now, RunState(ids.session_id(session_id)))
+                ids.session_id(session_id)
+                kept = _Session(now, record.head)
             lease, version, held = record.lease, kept.version, kept.lease
             if version != expected or (lease and held and lease.owner != held.owner):
                 rival = leases.rival(held, lease.owner, now) if lease is not None else None
                 leases.admit(session_id, expected, version, rival, now)
             if not version:
                 self._sessions[session_id] = kept
-            kept.add(record, head, line)
+            kept.add(record, line)
             kept.version, kept.lease, kept.updated = version + 1, lease, now
             if not kept.title:
                 kept.title = steps.title(record.appended)
@@ -188,7 +187,8 @@ class MemoryStore:
             return None if kept is None else self._stored(kept)
 
     def _stored(self, kept: _Session) -> Stored:
-        return Stored(kept.version, _copied(kept.head), (), leases.live(kept.lease, self._now()))
+        head = decode_head(_encoded(kept.head))
+        return Stored(kept.version, head, (), leases.live(kept.lease, self._now()))
 
     def inbox(self, session_id: str) -> tuple[Posted, ...]:
         """See the port."""
@@ -224,7 +224,7 @@ class MemoryStore:
         """See the port. Calls with a decision in the inbox do not wait any more."""
         with self._lock:
             kept = [
-                (encode(one.head), {key for key, _ in one.inbox.values()}) for one in self._sessions.values()
+                (_encoded(one.head), {key for key, _ in one.inbox.values()}) for one in self._sessions.values()
             ]
         waiting = steps.pending(kept)
         waiting.sort(key=lambda one: min(task.asked_at for task in one.tasks))
@@ -242,7 +242,7 @@ class MemoryStore:
 
 
 def _info(name: str, kept: _Session) -> SessionInfo:
-    state = kept.head
+    state = decode_head(_encoded(kept.head))
     return SessionInfo(
         name, kept.created, kept.updated, state.outcome, state.policy.phase.phase, state.turn,
         len(steps.waiting(state)), kept.title, state.usage,
