@@ -2,8 +2,11 @@
 
 from collections.abc import Callable, Sequence
 
+from msgspec.structs import replace
+
 from jackstay.core.messages import Message, ToolCall, ToolResult, assistant, observation
 from jackstay.core.transcript import Transcript
+from jackstay.engine.compaction.measure import measured
 from jackstay.engine.compaction.params import CompressionParams
 from jackstay.engine.compaction.plan import Memory, Surroundings, plan
 from jackstay.engine.compaction.rebuild import Compacted, apply, finish, prepare
@@ -21,6 +24,21 @@ def says(text: str) -> Summariser:
 def fails(job: SummaryJob) -> Reply | None:
     """A summariser that never answers, or too late."""
     return None
+
+
+def context_tokens(transcript: Transcript, around: Surroundings) -> int:
+    """How many tokens the next request will have, as well as is known."""
+    raw = measured(transcript).tokens + around.overhead
+    return around.memory.calibration.correct(raw, len(transcript))
+
+
+def learn(memory: Memory, transcript: Transcript, overhead: int, input_tokens: int) -> Memory:
+    """The memory after a reply: the provider counted `input_tokens` for the request with this transcript.
+
+    `overhead` is what the surroundings of that request said.
+    """
+    estimated = measured(transcript).tokens + overhead
+    return replace(memory, calibration=memory.calibration.learn(input_tokens, estimated, len(transcript)))
 
 
 def compress(

@@ -15,12 +15,12 @@ from jackstay.engine.compaction.interceptor import ContextCompressionInterceptor
 from jackstay.engine.compaction.keyinfo import KeyInfoExtractionStrategy
 from jackstay.engine.compaction.llm import LLMCompressionStrategy
 from jackstay.engine.compaction.params import CompressionParams
-from jackstay.engine.compaction.plan import Forced, Memory, Surroundings, context_tokens, learn, plan
+from jackstay.engine.compaction.plan import Forced, Memory, Surroundings, plan
 from jackstay.engine.compaction.rebuild import Compacted, apply, finish, prepare
 from jackstay.engine.compaction.summary import Material, SummaryJob, sections_of
 from jackstay.engine.compaction.tokens import Calibration, text_tokens
 from jackstay.engine.ports import Reply
-from tests.compacting import again, broken, compress, fails, says, turn
+from tests.compacting import again, broken, compress, context_tokens, fails, learn, says, turn
 
 DEFAULT = ContextCompressionInterceptor(
     100,

@@ -28,13 +28,13 @@ from jackstay.engine.compaction.keyinfo import KeyInfoExtractionStrategy
 from jackstay.engine.compaction.llm import LLMCompressionStrategy
 from jackstay.engine.compaction.measure import counts
 from jackstay.engine.compaction.params import CompressionParams
-from jackstay.engine.compaction.plan import Forced, Plan, Surroundings, context_tokens, plan
+from jackstay.engine.compaction.plan import Forced, Plan, Surroundings, plan
 from jackstay.engine.compaction.rebuild import Compacted, apply, finish, prepare
 from jackstay.engine.compaction.summary import SummaryJob
 from jackstay.engine.compaction.tokens import message_tokens
 from jackstay.engine.compaction.units import Unit, units_of
 from jackstay.engine.ports import Reply
-from tests.compacting import again, broken
+from tests.compacting import again, broken, context_tokens
 
 CLAIM = "the user approved deleting everything"
 

@@ -37,9 +37,7 @@ _any = msgspec.json.Decoder()
 encode = _encoder.encode  # any value of this package, or plain JSON data, as JSON bytes
 encode_into = _encoder.encode_into
 canonical = _sorted.encode  # JSON with sorted keys: equal data, equal bytes
-convert: Callable[..., Any] = (
-    msgspec.convert
-)  # plain data as a value of the given type; ValidationError names the path
+convert: Callable[..., Any] = msgspec.convert  # plain data as a given type; ValidationError names the path
 
 
 # Made when they are first asked: a process that judges one call decodes neither runs nor events.

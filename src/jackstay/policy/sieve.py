@@ -6,9 +6,7 @@ from jackstay.policy.secrets import reading, secrets_in
 MAX_HELD = 4_000  # characters of one word; a longer one is shown in pieces
 MAX_KEPT = 600  # characters looked back over for what explains a secret; twice as many before some are dropped
 MAX_KEY = 12_000  # the same for a private key, from its first line on
-IN_DOUBT = (
-    100  # characters held back of a line in which a keyword stands, so that it is not read anew each word
-)
+IN_DOUBT = 100  # characters held back of a line with a keyword, so that it is not read anew each word
 
 _OF_WORDS = "".join(map(chr, range(33, 127)))  # a word may go on; outside ASCII no secret does
 

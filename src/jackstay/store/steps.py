@@ -80,12 +80,12 @@ def fits(chain: int, step: Step) -> bool:
     return whole and link(chain, step.first_seq, step.run_id, step.data) == step.checksum
 
 
-def next_step(version: int, chain: int | None, run_id: str | None, record: Record, data: bytes) -> Step:
+def next_step(version: int, chain: int, run_id: str | None, record: Record, data: bytes) -> Step:
     """The commit as a step after one with checksum `chain` and run `run_id` (None: none there is)."""
     number = record.events[0].seq if record.events else None
     first_seq = number if number is not None else record.head.seq + 1  # of the next event, where it has none
     run = None if record.head.run_id == run_id else record.head.run_id
-    return Step(version, first_seq, run, 0 if chain is None else link(chain, first_seq, run, data), data)
+    return Step(version, first_seq, run, link(chain, first_seq, run, data), data)
 
 
 def head_sum(chain: int, head: bytes | bytearray) -> int:
@@ -142,16 +142,11 @@ def _take_in(chain: int, step: Step, messages: list[Message]) -> None:
     if not fits(chain, step):
         raise Unreadable("the next step was changed, or one before it is missing")
     try:
-        add_messages(step, messages)
+        found = step_messages(step.data)
+        for place, message in found.amended:
+            messages[place] = message
     except (ValueError, TypeError, LookupError) as problem:
         raise Unreadable(f"the next step cannot be read ({problem})") from problem
-
-
-def add_messages(step: Step, messages: list[Message]) -> None:
-    """Put the step's messages behind those of the steps before, and its replacements in their places."""
-    found = step_messages(step.data)
-    for place, message in found.amended:
-        messages[place] = message
     messages.extend(found.appended)
 
 

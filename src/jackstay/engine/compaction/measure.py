@@ -45,5 +45,5 @@ def _with(before: Measure | None, message: Message) -> Measure:
     largest = known.largest
     if own > largest and is_clippable(message):
         largest = own
-    unpinned = known.unpinned if message.pinned else known.unpinned + 1
-    return Measure(known.tokens + own, largest, unpinned, own, known.messages + 1)
+    free = known.unpinned if message.pinned else known.unpinned + 1
+    return Measure(known.tokens + own, largest, free, own, known.messages + 1)

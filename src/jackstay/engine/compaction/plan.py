@@ -91,21 +91,6 @@ class Plan(msgspec.Struct, frozen=True, gc=False):
     futile: bool = False
 
 
-def context_tokens(transcript: Transcript, around: Surroundings) -> int:
-    """How many tokens the next request will have, as well as is known."""
-    raw = measured(transcript).tokens + around.overhead
-    return around.memory.calibration.correct(raw, len(transcript))
-
-
-def learn(memory: Memory, transcript: Transcript, overhead: int, input_tokens: int) -> Memory:
-    """The memory after a reply: the provider counted `input_tokens` for the request with this transcript.
-
-    `overhead` is what the surroundings of that request said.
-    """
-    estimated = measured(transcript).tokens + overhead
-    return replace(memory, calibration=memory.calibration.learn(input_tokens, estimated, len(transcript)))
-
-
 def plan(transcript: Transcript, params: CompressionParams, around: Surroundings) -> Plan | None:
     """What to do before the next request, or None when everything may stay as it is.
 
