@@ -14,6 +14,7 @@ from jackstay.core.approvals import HITLDecision
 from jackstay.core.errors import NewerSchema, StoreError
 from jackstay.core.events import Event, UnknownEvent
 from jackstay.core.messages import JsonObject
+from jackstay.core.progress import Progress
 from jackstay.core.state import SCHEMA, RunState
 from jackstay.core.transcript import Transcript
 
@@ -44,6 +45,11 @@ convert: Callable[..., Any] = msgspec.convert  # plain data as a given type; Val
 @cache
 def _head() -> msgspec.json.Decoder[RunState]:
     return msgspec.json.Decoder(RunState, dec_hook=_decode_extension)
+
+
+@cache
+def _progress() -> msgspec.json.Decoder[Progress]:
+    return msgspec.json.Decoder(Progress)
 
 
 @cache
@@ -85,6 +91,15 @@ def decode_head(data: bytes) -> RunState:
     if state.schema > SCHEMA:
         raise NewerSchema("the session " + state.session_id, state.schema, SCHEMA)
     return state
+
+
+def decode_progress(data: bytes) -> Progress:
+    """How far a run has come since its head was stored. Raises StoreError when it cannot be read."""
+    try:
+        return _progress().decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+        text = f"a session's progress cannot be read: {problem}; run `jackstay doctor` to repair the store"
+        raise StoreError(text) from problem
 
 
 def _schema_of(data: bytes) -> int:

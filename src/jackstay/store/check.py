@@ -173,7 +173,7 @@ def _head(store: "SQLiteStore", session_id: str) -> list[str]:
     """Make a new head for a session whose own is damaged."""
     with store.database.writing as connection:
         row = tables.session(connection, session_id)
-        if row is None or steps.head_fits(row.head, row.chain, row.checksum):
+        if row is None or (row.head.is_sound and (row.progress is None or row.progress.is_sound)):
             return []
         kept = list(steps.readable(tables.steps_after(connection, row.key * SHIFT)))
         rows = steps.read(session_id, kept)

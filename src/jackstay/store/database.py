@@ -29,7 +29,7 @@ def schema_steps() -> tuple[str, ...]:
     return tuple(path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.sql")))
 
 
-SCHEMA = 1  # the number of schema steps there are
+SCHEMA = 2  # the number of schema steps there are
 
 
 class Layout(NamedTuple):
@@ -115,6 +115,17 @@ class Database:
             self._open = self._opened()
             _open_here.add(self)
         return self._open
+
+    def changed(self, statement: str, row: Sequence[object]) -> bool:
+        """Carry out one writing statement as a transaction of its own; False where a constraint is against it."""
+        with self.lock:
+            try:
+                (self._open or self.connection()).execute(statement, row)
+            except sqlite3.IntegrityError:
+                return False
+            except sqlite3.Error as problem:
+                raise self.explained(problem) from problem
+        return True
 
     def forget(self) -> None:
         """In a forked child: the connection is the parent's, and whoever held the lock is not here."""

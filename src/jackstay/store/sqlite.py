@@ -10,16 +10,16 @@ import msgspec
 from jackstay.core import ids
 from jackstay.core.errors import AlreadyDecided, Conflict, UnknownSession
 from jackstay.core.events import Event
-from jackstay.core.phase import Phase
-from jackstay.core.state import RunState
+from jackstay.core.progress import progress, settled
 from jackstay.core.unpacking import EventReader, StepMessages, step_messages
 from jackstay.core.wire import encode
 from jackstay.engine.ports import Lease, PendingSession, Posted, Record, SessionInfo, Stored
 from jackstay.store import leases, steps, tables
 from jackstay.store.database import Database, Synchronous
-from jackstay.store.steps import Mended, Step
-from jackstay.store.tables import SHIFT
+from jackstay.store.steps import Mended
+from jackstay.store.tables import SHIFT, Found
 
+ROW_S = 10.0  # a running session's row is renewed when its lease is this much behind, in seconds
 PAGE = 200  # steps that a reader of events takes in at a time
 
 
@@ -35,25 +35,38 @@ class _Tear(msgspec.Struct, frozen=True):
 class _Hold(msgspec.Struct, gc=False):
     """A lease taken through this store, and what the session came to with the commit that took it last.
 
-    `run_id` is the run that is under way, None when there is none. `posted`: something may wait in the inbox.
+    `until` and `settled` are those of the session's row. `posted`: something may wait in the inbox.
     """
 
     owner: str
+    until: float
     key: int
     version: int
     chain: int
-    run_id: str | None
-    phase: Phase
+    run_id: str
+    settled: tuple[object, ...]
     posted: bool
 
     def awaits(self, expected: int, record: Record) -> bool:
-        """Is this the run's next step, one that leaves all columns but the counters as they are?"""
-        head, lease = record.head, record.lease
-        if self.version != expected or lease is None or lease.owner != self.owner or record.drained:
-            return False
-        if head.run_id != self.run_id or head.outcome is not None:
-            return False
-        return head.policy.phase.phase is self.phase and not steps.title(record.appended)
+        """Is this the next step of the run, with nothing beside it?"""
+        lease = record.lease
+        return (
+            self.version == expected
+            and (lease is None or lease.owner == self.owner)
+            and record.head.run_id == self.run_id
+            and not record.drained
+            and not record.artifacts
+        )
+
+    def covers(self, record: Record) -> bool:
+        """May the session's row stay as it is when the progress is stored with the step?"""
+        lease = record.lease
+        return (
+            lease is not None
+            and lease.until - self.until < ROW_S
+            and settled(record.head) == self.settled
+            and not steps.title(record.appended)
+        )
 
 
 class SQLiteStore:
@@ -81,54 +94,83 @@ class SQLiteStore:
 
     def commit(self, session_id: str, expected: int, record: Record) -> int:
         """See the port. Without a lease it passes while none is live or this store took the one there is."""
+        hold = self._held.get(session_id)
+        if hold is None or self._tears or not hold.awaits(expected, record) or not self._advance(hold, record):
+            self._place(session_id, expected, record)
+        if record.lease is None:
+            self._held.pop(session_id, None)
+        return expected + 1
+
+    def _advance(self, hold: _Hold, record: Record) -> bool:
+        """Commit the step that a hold awaits; False when it is not so simple, and then nothing is changed.
+
+        Nothing is looked up: the statement itself finds out whether all is as we left it and nothing is posted.
+        """
+        now, version, data = self.now(), hold.version + 1, steps.pack(record)
+        first_seq = steps.first_seq(record)
+        chain = steps.link(hold.chain, first_seq, None, data)
+        row = (hold.key, hold.owner, hold.key * SHIFT + version, first_seq, chain, bytearray(data))
+        if hold.covers(record):
+            made = bytearray(encode(progress(record.head, now)))
+            done = self.database.changed(tables.ADVANCE, (*row, made, steps.seal(chain, made)))
+        else:
+            with self.database.writing as connection:
+                done = tables.advance(connection, row)
+                if done:
+                    values = tables.values(version, chain, record, now)
+                    connection.execute(tables.UPDATE, (*values, hold.key))
+            if done and record.lease is not None:
+                hold.until, hold.settled = record.lease.until, settled(record.head)
+        if done:
+            hold.version, hold.chain, hold.posted = version, chain, False
+        return done
+
+    def _place(self, session_id: str, expected: int, record: Record) -> None:
+        """Commit a step of which nothing is known beforehand."""
         tear = self._tears.get(session_id)
         if tear is not None and tear.version != expected:
             tear = None
         if tear is not None and tear.mended.filled:
             record = msgspec.structs.replace(record, appended=[*tear.mended.filled, *record.appended])
         data, now, version = steps.pack(record), self.now(), expected + 1
-        hold = self._held.get(session_id) if tear is None else None
         with self.database.writing as connection:
-            if (
-                hold is not None
-                and hold.awaits(expected, record)
-                and _follows(connection, hold, record, data, now)
-            ):
-                return version
-            key, chain, run_id = self._admitted(connection, session_id, expected, record, now)
-            if tear is not None:
-                tables.set_aside(connection, key, tear.last, expected)
+            found = self._admitted(connection, session_id, expected, record, now)
+            chain, run_id = (found.chain, found.run_id) if found is not None else (steps.seed(session_id), None)
+            if found is not None and tear is not None:
+                tables.set_aside(connection, found.key, tear.last, expected)
                 chain, run_id = tear.chain, None
             step = steps.next_step(version, chain, run_id, record, data)
             values = tables.values(version, step.checksum, record, now)
-            if key:
-                connection.execute(tables.UPDATE, (*values, key))
-            else:
+            if found is None:
                 key = connection.execute(tables.INSERT, (*values, session_id)).lastrowid or 0
+            else:
+                key = found.key
+                connection.execute(tables.UPDATE, (*values, key))
+                if found.moving:
+                    tables.settle(connection, key, expected)
             tables.add(connection, key, step, record)
             if record.lease is not None:
-                self._held[session_id] = _hold(connection, key, step, record.head, record.lease.owner)
+                posted = found is not None and tables.is_posted(connection, key)
+                self._held[session_id] = _Hold(
+                    record.lease.owner, record.lease.until, key, version, step.checksum, record.head.run_id,
+                    settled(record.head), posted,
+                )  # fmt: skip
         self._tears.pop(session_id, None)
-        if record.lease is None:
-            self._held.pop(session_id, None)
-        return version
 
     def _admitted(
         self, connection: sqlite3.Connection, session_id: str, expected: int, record: Record, now: float
-    ) -> tuple[int, int, str | None]:
-        """The session's key, chain and run, once the commit is known to be allowed; key 0 for a new one."""
-        row = connection.execute(tables.FIND, (session_id,)).fetchone()
-        if row is None:
+    ) -> Found | None:
+        """The session as it is stored, once the commit is known to be allowed; None for a new one."""
+        found = tables.found(connection, session_id)
+        if found is None:
             ids.session_id(session_id)
             leases.admit(session_id, expected, 0, None, now)
-            return 0, steps.seed(session_id), None
-        key, version, chain, run_id, holder, until = row
+            return None
         hold = self._held.get(session_id)
         held = hold.owner if hold is not None else None
         owner = record.lease.owner if record.lease is not None else held
-        rival = leases.rival(tables.lease(holder, until), owner, now)
-        leases.admit(session_id, expected, version, rival, now)
-        return key, chain, run_id
+        leases.admit(session_id, expected, found.version, leases.rival(found.lease, owner, now), now)
+        return found
 
     def renew(self, session_id: str, lease: Lease) -> bool:
         """See the port. False also when nobody holds it: what was given back is claimed by a commit only."""
@@ -137,21 +179,22 @@ class SQLiteStore:
                 "UPDATE sessions SET lease_until = ? WHERE id = ? AND lease_owner = ?",
                 (lease.until, session_id, lease.owner),
             ).rowcount
+        if changed and (hold := self._held.get(session_id)):
+            hold.until = lease.until
         return changed > 0
 
     def post(self, session_id: str, *items: Posted, expected: int | None = None) -> int:
         """See the port."""
         number: int | None = None
         with self.database.writing as connection:
-            row = connection.execute(tables.FIND, (session_id,)).fetchone()
-            if row is None:
+            found = tables.found(connection, session_id)
+            if found is None:
                 raise UnknownSession(session_id)
-            key, version, *_ = row
-            if expected is not None and expected != version:
-                raise Conflict(session_id, expected, version)
+            if expected is not None and expected != found.version:
+                raise Conflict(session_id, expected, found.version)
             for item in items:
                 try:
-                    number = connection.execute(tables.POST, (key, item.key, encode(item))).lastrowid
+                    number = connection.execute(tables.POST, (found.key, item.key, encode(item))).lastrowid
                 except sqlite3.IntegrityError:
                     raise AlreadyDecided(session_id, item.key) from None
             if hold := self._held.get(session_id):
@@ -182,11 +225,14 @@ class SQLiteStore:
 
     def load(self, session_id: str) -> Stored | None:
         """See the port. What was dropped is set aside in the file by the next commit, not by looking at it."""
+        with self.database.looking as connection:
+            if tables.key_of(connection, session_id) is None:
+                return None
         with self.database.reading as connection:
             row = tables.session(connection, session_id)
             if row is None:
                 return None
-            head = steps.opened(session_id, row.head, row.chain, row.checksum)
+            head = steps.opened(session_id, row.head, row.progress)
             found = tables.steps_after(connection, row.key * SHIFT)
             rows = steps.read(session_id, found, end=row.chain)
         lease = leases.live(row.lease, self.now())
@@ -202,7 +248,7 @@ class SQLiteStore:
             row = tables.session(connection, session_id)
         if row is None:
             return None
-        head = steps.opened(session_id, row.head, row.chain, row.checksum)
+        head = steps.opened(session_id, row.head, row.progress)
         return Stored(row.version, head, (), leases.live(row.lease, self.now()))
 
     def inbox(self, session_id: str) -> tuple[Posted, ...]:
@@ -267,24 +313,3 @@ class SQLiteStore:
     def close(self) -> None:
         """See the port. The store may be used again afterwards."""
         self.database.close()
-
-
-def _follows(connection: sqlite3.Connection, hold: _Hold, record: Record, data: bytes, now: float) -> bool:
-    """Commit the step that a hold awaits; False when it is not so simple, and then nothing is changed.
-
-    Nothing is looked up: the conditions of the update say whether all is as we left it and nothing is posted.
-    """
-    step = steps.next_step(hold.version + 1, hold.chain, hold.run_id, record, data)
-    counters = tables.counters(step.version, step.checksum, record, now)
-    where = (hold.key, hold.version, hold.owner)
-    if not connection.execute(tables.UPDATE_COUNTERS, (*counters, *where)).rowcount:
-        return False
-    tables.add(connection, hold.key, step, record)
-    hold.version, hold.chain, hold.posted = step.version, step.checksum, False
-    return True
-
-
-def _hold(connection: sqlite3.Connection, key: int, step: Step, head: RunState, owner: str) -> _Hold:
-    run_id = head.run_id if head.outcome is None else None
-    posted = tables.is_posted(connection, key)
-    return _Hold(owner, key, step.version, step.checksum, run_id, head.policy.phase.phase, posted)

@@ -14,9 +14,10 @@ from jackstay.core.approvals import HITLTask
 from jackstay.core.errors import StoreError
 from jackstay.core.messages import Message, ToolResult, observation
 from jackstay.core.packing import pack_step
+from jackstay.core.progress import advanced
 from jackstay.core.state import Batch, RunState
 from jackstay.core.unpacking import count_events, message_rows, step_messages
-from jackstay.core.wire import decode_head
+from jackstay.core.wire import decode_head, decode_progress
 from jackstay.engine.ports import PendingSession, Record
 from jackstay.policy.secrets import redact
 
@@ -39,6 +40,22 @@ class Step(msgspec.Struct, frozen=True, gc=False):
 
 class Unreadable(Exception):
     """The file cannot give back a step: from here on it is damaged."""
+
+
+class Sealed(msgspec.Struct, frozen=True, gc=False):
+    """A stored head or progress, the checksum of the step it stands over, and its own.
+
+    Damage can make other types of them; NULL stands for what is missing.
+    """
+
+    data: bytes | None
+    chain: int
+    checksum: int | None
+
+    @property
+    def is_sound(self) -> bool:
+        """Is it what was stored over these steps?"""
+        return isinstance(self.data, bytes) and seal(self.chain, self.data) == self.checksum
 
 
 class Rows(msgspec.Struct, frozen=True, gc=False):
@@ -71,6 +88,8 @@ def seed(session_id: str) -> int:
 
 def link(chain: int, first_seq: int, run_id: str | None, data: bytes) -> int:
     """The checksum of a step that comes after one with checksum `chain`."""
+    if run_id is None:  # nearly always
+        return zlib.crc32(b"%d None%b" % (first_seq, data), chain)
     return zlib.crc32(data, zlib.crc32(f"{first_seq} {run_id}".encode(), chain))
 
 
@@ -82,20 +101,20 @@ def fits(chain: int, step: Step) -> bool:
 
 def next_step(version: int, chain: int, run_id: str | None, record: Record, data: bytes) -> Step:
     """The commit as a step after one with checksum `chain` and run `run_id` (None: none there is)."""
-    number = record.events[0].seq if record.events else None
-    first_seq = number if number is not None else record.head.seq + 1  # of the next event, where it has none
+    number = first_seq(record)
     run = None if record.head.run_id == run_id else record.head.run_id
-    return Step(version, first_seq, run, link(chain, first_seq, run, data), data)
+    return Step(version, number, run, link(chain, number, run, data), data)
 
 
-def head_sum(chain: int, head: bytes | bytearray) -> int:
-    """The checksum of a head that stands over steps ending with checksum `chain`."""
-    return zlib.crc32(head, chain)
+def first_seq(record: Record) -> int:
+    """The number of the commit's first event, or of the next one where it has none."""
+    number = record.events[0].seq if record.events else None
+    return number if number is not None else record.head.seq + 1
 
 
-def head_fits(head: bytes, chain: int, checksum: int) -> bool:
-    """Is the head the one that was stored over these steps?"""
-    return isinstance(head, bytes) and head_sum(chain, head) == checksum
+def seal(chain: int, data: bytes | bytearray) -> int:
+    """The checksum of a head, or of a progress, that stands over steps ending with checksum `chain`."""
+    return zlib.crc32(data, chain)
 
 
 def pack(record: Record) -> bytes:
@@ -158,14 +177,18 @@ def readable(steps: Iterable[Step]) -> Iterator[Step]:
         return
 
 
-def opened(session_id: str, head: bytes, chain: int, checksum: int) -> RunState:
-    """The state in a stored head. Raises StoreError when it is damaged, NewerSchema when it is too new."""
-    if not head_fits(head, chain, checksum):
+def opened(session_id: str, head: Sealed, made: Sealed | None) -> RunState:
+    """The state in a stored head, with the progress made since.
+
+    Raises StoreError when one of them is damaged, NewerSchema when it is too new.
+    """
+    if not head.is_sound or not (made is None or made.is_sound):
         raise StoreError(
             f"the head of session {session_id!r} is damaged: run `jackstay doctor --repair` to rebuild it from "
             "the session's events"
         )
-    return decode_head(head)
+    state = decode_head(head.data or b"")
+    return state if made is None else advanced(state, decode_progress(made.data or b""))
 
 
 def whole(head: RunState, messages: list[Message]) -> RunState:

@@ -1,4 +1,4 @@
-"""What is asked of the tables, and how do their rows become values? (`schema/001.sql` explains the columns.)"""
+"""What is asked of the tables, and how do their rows become values? (`schema/*.sql` explains the columns.)"""
 
 import sqlite3
 from collections.abc import Iterator
@@ -9,16 +9,18 @@ import msgspec
 from jackstay.core.errors import StoreError
 from jackstay.core.messages import NO_USAGE, Usage
 from jackstay.core.phase import Phase
-from jackstay.core.wire import convert, decode_json, encode
+from jackstay.core.wire import convert, decode_json, decode_progress, encode
 from jackstay.engine.ports import Lease, Posted, Record, SessionInfo
 from jackstay.store import steps
 from jackstay.store.database import primary
-from jackstay.store.steps import Step, Unreadable
+from jackstay.store.steps import Sealed, Step, Unreadable
 
 DAMAGE = (sqlite3.SQLITE_CORRUPT, -1)  # error codes of rows that cannot be read
 SHIFT = 1 << 32  # a step's id is its session's key times this plus the version
 
-FIND = "SELECT key, version, chain, run_id, lease_owner, lease_until FROM sessions WHERE id = ?"
+_FIND = "SELECT key, version, chain, run_id, lease_owner, lease_until FROM sessions WHERE id = ?"
+_NEWEST = """
+    SELECT id, checksum, progress, progress_checksum FROM steps WHERE id > ? AND id < ? ORDER BY id DESC LIMIT 1"""
 INSERT = """
     INSERT INTO sessions (version, chain, run_id, lease_owner, lease_until, updated, outcome, phase, turn,
         waiting, waiting_since, usage, checksum, head, title, id, created)
@@ -28,15 +30,13 @@ UPDATE = """
         outcome = ?7, phase = ?8, turn = ?9, waiting = ?10, waiting_since = ?11, usage = ?12, checksum = ?13,
         head = ?14, title = CASE title WHEN '' THEN ?15 ELSE title END
     WHERE key = ?16"""
-UPDATE_COUNTERS = """
-    UPDATE sessions SET version = ?1, chain = ?2, lease_until = ?3, updated = ?4, turn = ?5, usage = ?6,
-        checksum = ?7, head = ?8
-    WHERE key = ?9 AND version = ?10 AND lease_owner = ?11
-        AND NOT EXISTS (SELECT 1 FROM inbox WHERE session = ?9)"""
+ADVANCE = """
+    INSERT INTO advances (session, lease_owner, id, first_seq, checksum, data, progress, progress_checksum)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?)"""
 POST = "INSERT INTO inbox (session, key, item) VALUES (?, ?, ?)"
-_INSERT_NEXT = "INSERT INTO steps (id, first_seq, checksum, data) VALUES (?, ?, ?, ?)"
 _INSERT_STEP = "INSERT INTO steps (id, first_seq, checksum, data, run_id) VALUES (?, ?, ?, ?, ?)"
 _INSERT_ARTIFACT = "INSERT OR REPLACE INTO artifacts (session, call_id, text) VALUES (?, ?, ?)"
+_SETTLE = "UPDATE steps SET progress = NULL, progress_checksum = NULL WHERE id = ? AND progress IS NOT NULL"
 _HEAD_COLUMNS = "key, version, chain, lease_owner, lease_until, checksum, head, id"
 _HEAD = f"SELECT {_HEAD_COLUMNS} FROM sessions WHERE id = ?"
 _STEPS = "SELECT id, first_seq, run_id, checksum, data FROM steps WHERE id > ? AND id <= ? ORDER BY id LIMIT ?"
@@ -46,7 +46,13 @@ _RUN_BEFORE = (
     "SELECT run_id FROM steps WHERE id > ? AND id <= ? AND run_id IS NOT NULL ORDER BY id DESC LIMIT 1"
 )
 _LIST_COLUMNS = "id, created, updated, outcome, phase, turn, waiting, title, usage"
-_LIST = f"SELECT {_LIST_COLUMNS} FROM sessions ORDER BY updated DESC, key DESC LIMIT ?"
+_LIST = f"""
+    SELECT * FROM (SELECT {_LIST_COLUMNS}, NULL FROM sessions WHERE lease_owner IS NULL
+        ORDER BY updated DESC, key DESC LIMIT ?)
+    UNION ALL
+    SELECT {_LIST_COLUMNS}, (SELECT progress FROM steps WHERE id = (
+        SELECT max(id) FROM steps WHERE id > key * {SHIFT} + version AND id < (key + 1) * {SHIFT}))
+    FROM sessions WHERE lease_owner IS NOT NULL"""
 _INBOX = """
     SELECT number, item FROM inbox WHERE session = (SELECT key FROM sessions WHERE id = ?) ORDER BY number"""
 _IS_POSTED = "SELECT 1 FROM inbox WHERE session = ? LIMIT 1"
@@ -57,14 +63,28 @@ _PHASES: dict[str, Phase] = {phase.value: phase for phase in Phase}
 
 
 class SessionRow(msgspec.Struct, frozen=True, gc=False):
-    """A session as its row tells it; the head is still bytes."""
+    """A session as its row and its newest step tell it.
+
+    `progress` is None where the head tells it all.
+    """
 
     key: int
     version: int
     chain: int
     lease: Lease | None
-    checksum: int
-    head: bytes
+    head: Sealed
+    progress: Sealed | None
+
+
+class Found(msgspec.Struct, frozen=True, gc=False):
+    """A session as a commit finds it. `moving`: how far it has come stands with its newest step."""
+
+    key: int
+    version: int
+    chain: int
+    run_id: str
+    lease: Lease | None
+    moving: bool
 
 
 class Start(msgspec.Struct, frozen=True, gc=False):
@@ -88,16 +108,8 @@ def values(version: int, chain: int, record: Record, now: float) -> tuple[object
         lease and lease.owner, lease and lease.until,
         now, head.outcome, head.policy.phase.phase.value, head.turn,
         len(tasks), min(task.asked_at for task in tasks) if tasks else None,
-        _usage(head.usage), steps.head_sum(chain, data), data, steps.title(record.appended),
+        _usage(head.usage), steps.seal(chain, data), data, steps.title(record.appended),
     )  # fmt: skip
-
-
-def counters(version: int, chain: int, record: Record, now: float) -> tuple[object, ...]:
-    """What a commit changes of the session's row in the midst of a run, in the order of UPDATE_COUNTERS."""
-    head, lease = record.head, record.lease
-    data = bytearray(encode(head))
-    until = lease and lease.until
-    return (version, chain, until, now, head.turn, _usage(head.usage), steps.head_sum(chain, data), data)
 
 
 def _usage(usage: Usage) -> bytearray:
@@ -107,10 +119,7 @@ def _usage(usage: Usage) -> bytearray:
 def add(connection: sqlite3.Connection, key: int, step: Step, record: Record) -> None:
     """What a commit writes into the other tables."""
     step_id, data = key * SHIFT + step.version, bytearray(step.data)
-    if step.run_id is None:
-        connection.execute(_INSERT_NEXT, (step_id, step.first_seq, step.checksum, data))
-    else:
-        connection.execute(_INSERT_STEP, (step_id, step.first_seq, step.checksum, data, step.run_id))
+    connection.execute(_INSERT_STEP, (step_id, step.first_seq, step.checksum, data, step.run_id))
     for artifact in record.artifacts:
         connection.execute(_INSERT_ARTIFACT, (key, artifact.call_id, artifact.text))
     for number in record.drained:
@@ -157,8 +166,49 @@ def session(connection: sqlite3.Connection, session_id: str) -> SessionRow | Non
             raise
     if row is None:
         return None
-    key, version, chain, owner, until, checksum, head, _ = row
-    return SessionRow(key, version, chain, lease(owner, until), checksum, head)
+    key, version, chain, owner, until, checksum, data, _ = row
+    head, progress = Sealed(data, chain, checksum), None
+    if owner is not None and (newest := _newest(connection, key, version)) is not None:
+        version, chain, *sealed = newest
+        progress = Sealed(sealed[0], chain, sealed[1])
+    return SessionRow(key, version, chain, lease(owner, until), head, progress)
+
+
+def found(connection: sqlite3.Connection, session_id: str) -> Found | None:
+    """What a commit has to know of the session."""
+    row = connection.execute(_FIND, (session_id,)).fetchone()
+    if row is None:
+        return None
+    key, version, chain, run_id, owner, until = row
+    newest = _newest(connection, key, version) if owner is not None else None
+    if newest is not None:
+        version, chain, *_ = newest
+    return Found(key, version, chain, run_id, lease(owner, until), newest is not None)
+
+
+def advance(connection: sqlite3.Connection, row: tuple[object, ...]) -> bool:
+    """Store the step that a hold awaits as part of a transaction; False when it is not as it was left.
+
+    `row` is that of ADVANCE without the progress, which the row of the session will have.
+    """
+    try:
+        connection.execute(ADVANCE, (*row, None, None))
+    except sqlite3.IntegrityError:
+        return False
+    return True
+
+
+def settle(connection: sqlite3.Connection, key: int, version: int) -> None:
+    """The row of the session tells it all from here on: take the progress out of the step before."""
+    connection.execute(_SETTLE, (key * SHIFT + version,))
+
+
+def _newest(
+    connection: sqlite3.Connection, key: int, version: int
+) -> tuple[int, int, bytes | None, int | None] | None:
+    """The last of the steps after `version`: its version, checksum, progress and the checksum of that."""
+    row = connection.execute(_NEWEST, (key * SHIFT + version, (key + 1) * SHIFT)).fetchone()
+    return None if row is None else (row[0] % SHIFT, *row[1:])
 
 
 def lease(owner: str | None, until: float | None) -> Lease | None:
@@ -211,12 +261,12 @@ def waiting(connection: sqlite3.Connection) -> Iterator[tuple[bytes, set[str]]]:
 def listed(connection: sqlite3.Connection, limit: int) -> list[SessionInfo]:
     """The sessions, the latest first; of a damaged file those that can be read."""
     try:
-        return [_info(row) for row in connection.execute(_LIST, (limit,))]
+        infos = [_info(row) for row in connection.execute(_LIST, (limit,))]
     except sqlite3.DatabaseError as problem:
         if primary(problem) not in DAMAGE:
             raise
-    found = [_info(row) for row in readable(connection, "sessions", _LIST_COLUMNS)]
-    return sorted(found, key=lambda info: info.updated, reverse=True)[:limit]
+        infos = [_info((*row, None)) for row in readable(connection, "sessions", _LIST_COLUMNS)]
+    return sorted(infos, key=lambda info: info.updated, reverse=True)[:limit]
 
 
 def readable(connection: sqlite3.Connection, table: str, columns: str = "*") -> Iterator[tuple[Any, ...]]:
@@ -233,9 +283,12 @@ def readable(connection: sqlite3.Connection, table: str, columns: str = "*") -> 
 
 
 def _info(row: tuple[Any, ...]) -> SessionInfo:
-    name, created, updated, outcome, phase, turn, waits, title, usage = row
+    name, created, updated, outcome, phase, turn, waits, title, usage, progress = row
     known = _PHASES.get(phase, Phase.NO_TASK)  # a newer version may have others
     used = Usage(*decode_json(usage)) if usage else NO_USAGE
+    if progress is not None:
+        made = decode_progress(progress)
+        updated, turn, used = made.at, made.turn, made.usage
     return SessionInfo(name, created, updated, outcome, known, turn, waits, title, used)
 
 
