@@ -23,7 +23,9 @@ from jackstay.core.wire import encode
 
 def pack_message(message: Message) -> Row:
     """A message as a row: role, parts, then pinned and note where they say something."""
-    parts = [_PARTS[type(part)](part) for part in message.parts]
+    parts = []
+    for part in message.parts:
+        parts.append(_PARTS[type(part)](part))
     role = ROLES[message.role]
     if message.note is not None:
         return (role, parts, message.pinned, message.note)
@@ -85,31 +87,18 @@ class _Known(msgspec.Struct, gc=False):
     """What the reader of a step will know by then.
 
     That is the reply of the step, if there is one, and the batch that the transcript ends with: its calls by id
-    with their places in it, and the results after. There is no batch where two of its calls share an id.
+    with their places in it, and the texts of the results after. There is no batch where two of its calls share
+    an id.
     """
 
     said: Message | None = None
     calls: dict[str, tuple[int, ToolCall]] = {}
-    answers: Sequence[Message] = ()
+    answers: dict[str, str] = {}
 
     def says(self, event: Any) -> bool:
         """Does the batch say the tool and arguments of the event's call?"""
         found = self.calls.get(event.call_id)
         return found is not None and found[1].tool == event.tool_name and _same(found[1].args, event.args)
-
-    def place(self, call_id: str) -> int | str:
-        """The call's place in the batch, or its id."""
-        found = self.calls.get(call_id)
-        return call_id if found is None else found[0]
-
-    def answer(self, call_id: str) -> str | None:
-        """The text of the batch's last result for this call."""
-        text = None
-        for message in self.answers:
-            for part in message.parts:
-                if type(part) is ToolResult and part.call_id == call_id:
-                    text = part.text
-        return text
 
 
 def _known(transcript: Transcript, appended: Sequence[Message], *, amends: bool) -> _Known:
@@ -120,7 +109,7 @@ def _known(transcript: Transcript, appended: Sequence[Message], *, amends: bool)
             break
     if amends:
         return known
-    reply, answers = transcript.last_batch()
+    reply, results = transcript.last_batch()
     if reply is not None and reply.role == "assistant":
         calls: dict[str, tuple[int, ToolCall]] = {}
         count = 0
@@ -129,7 +118,11 @@ def _known(transcript: Transcript, appended: Sequence[Message], *, amends: bool)
                 calls[part.call_id] = (count, part)
                 count += 1
         if len(calls) == count:
-            known.calls, known.answers = calls, answers
+            known.calls = calls
+            for message in results:
+                for part in message.parts:
+                    if type(part) is ToolResult:
+                        known.answers[part.call_id] = part.text
     return known
 
 
@@ -145,7 +138,10 @@ def _rows(known: _Known, events: Iterable[Event], run_id: str) -> list[Row]:
         if event.at != at or event.run_id != run:
             rows.append((event.at,) if event.run_id == run else (event.at, event.run_id))
             at, run = event.at, event.run_id
-        rows.append(_EVENTS.get(type(event), _refuse)(known, event))
+        pack = _EVENTS.get(type(event))
+        if pack is None:
+            raise TypeError(f"{type(event).__name__} is transient: such events are never stored")
+        rows.append(pack(known, event))
     return rows
 
 
@@ -198,18 +194,33 @@ def _action_end(known: _Known, event: ev.ActionEndEvent) -> Row:
 
 
 def _tool_start(known: _Known, event: ev.ToolCallStartEvent) -> Row:
-    place = known.place(event.call_id)
-    return ("ts", place) if known.says(event) else ("ts", place, event.tool_name, event.args)
+    found = known.calls.get(event.call_id)
+    if found is None:
+        return ("ts", event.call_id, event.tool_name, event.args)
+    place, call = found
+    if call.tool == event.tool_name and _same(call.args, event.args):
+        return ("ts", place)
+    return ("ts", place, event.tool_name, event.args)
 
 
 def _tool_end(known: _Known, event: ev.ToolCallEndEvent) -> Row:
-    place, said = known.place(event.call_id), known.says(event)
-    told = known.answer(event.call_id) == event.text
+    place: int | str = event.call_id
+    said, found = False, known.calls.get(event.call_id)
+    if found is not None:
+        place, call = found
+        said = call.tool == event.tool_name and _same(call.args, event.args)
+    told = known.answers.get(event.call_id) == event.text
     if said and told and event.executed is True and not event.is_error:
         return ("te", place, event.duration_ms)
-    call = (None, None) if said else (event.tool_name, event.args)
+    call_fields = (None, None) if said else (event.tool_name, event.args)
     text = None if told else event.text
-    return _trim(event, place, event.duration_ms, event.is_error, event.executed, text, *call)
+    return _trim(event, place, event.duration_ms, event.is_error, event.executed, text, *call_fields)
+
+
+def _context_size(known: _Known, event: ev.ContextSizeEvent) -> Row:
+    if event.compressed or event.messages_before or event.tokens_before or event.strategy is not None:
+        return _any(known, event)
+    return ("cs", event.messages, event.tokens, event.limit)
 
 
 def _any(known: _Known, event: Any) -> Row:
@@ -217,12 +228,9 @@ def _any(known: _Known, event: Any) -> Row:
     return (form.short, *trimmed(form.values(event), form.blanks))
 
 
-def _refuse(known: _Known, event: Any) -> Row:
-    raise TypeError(f"{type(event).__name__} is transient: such events are never stored")
-
-
 _EVENTS: dict[type[Any], Callable[[_Known, Any], Row]] = {
     **dict.fromkeys(EVENTS, _any),
+    ev.ContextSizeEvent: _context_size,
     ev.ReasonStartEvent: _reason_start,
     ev.ReasonEndEvent: _reason_end,
     ev.RunEndEvent: _run_end,
@@ -256,7 +264,9 @@ def pack_step(
     `amended` must not touch the batch under way. Raises TypeError for transient events.
     """
     known = _known(transcript, appended, amends=bool(amended))
-    messages = list(map(pack_message, appended))
+    messages = []
+    for message in appended:
+        messages.append(pack_message(message))
     step: list[Any] = [_rows(known, events, run_id), messages]
     if amended:
         step.append([(place, pack_message(message)) for place, message in amended])

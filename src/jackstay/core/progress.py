@@ -8,13 +8,15 @@ from operator import attrgetter
 
 import msgspec
 
+from jackstay.core.anchor import Anchor
+from jackstay.core.context import Memory
 from jackstay.core.loops import LoopWindow
 from jackstay.core.messages import NO_USAGE, Usage
 from jackstay.core.state import Batch, PolicyState, RunState
 
 
 class Progress(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """How far a run has come (the fields of `RunState` of these names, and `loop` of its policy).
+    """How far a run has come: the fields of `RunState` of these names, and those of its policy.
 
     `at` is when, in epoch seconds.
     """
@@ -28,11 +30,13 @@ class Progress(msgspec.Struct, frozen=True, gc=False, array_like=True):
     reasoning: bool
     usage: Usage = NO_USAGE
     batch: Batch | None = None
+    memory: Memory = Memory()
     loop: LoopWindow = LoopWindow()
+    anchor: Anchor = Anchor()
 
 
-_OF_STATE = ("seq", "turn", "calls_made", "rows", "active_s", "reasoning", "usage", "batch")
-_OF_POLICY = ("loop",)
+_OF_STATE = ("seq", "turn", "calls_made", "rows", "active_s", "reasoning", "usage", "batch", "memory")
+_OF_POLICY = ("loop", "anchor")
 _read = attrgetter(*_OF_STATE, *(f"policy.{name}" for name in _OF_POLICY))
 
 settled = attrgetter(
@@ -48,5 +52,5 @@ def progress(state: RunState, at: float) -> Progress:
 
 def advanced(state: RunState, made: Progress) -> RunState:
     """The state with this progress in place of its own."""
-    policy = msgspec.structs.replace(state.policy, loop=made.loop)
+    policy = msgspec.structs.replace(state.policy, loop=made.loop, anchor=made.anchor)
     return msgspec.structs.replace(state, policy=policy, **{name: getattr(made, name) for name in _OF_STATE})
