@@ -107,6 +107,7 @@ class Database:
         self.damaged = False
         self._synchronous, self._wait_s = synchronous, wait_s
         self._open: sqlite3.Connection | None = None
+        self._cursor: sqlite3.Cursor | None = None  # kept for the statement that nearly every commit is
 
     def connection(self) -> sqlite3.Connection:
         """The open connection; only while holding the lock."""
@@ -117,10 +118,11 @@ class Database:
         return self._open
 
     def changed(self, statement: str, row: Sequence[object]) -> bool:
-        """Carry out one writing statement as a transaction of its own; False where a constraint is against it."""
+        """Carry out one writing statement, a transaction of its own; False where a constraint is against it."""
         with self.lock:
             try:
-                (self._open or self.connection()).execute(statement, row)
+                self._cursor = cursor = self._cursor or self.connection().cursor()
+                cursor.execute(statement, row)
             except sqlite3.IntegrityError:
                 return False
             except sqlite3.Error as problem:
@@ -131,14 +133,14 @@ class Database:
         """In a forked child: the connection is the parent's, and whoever held the lock is not here."""
         if self._open is not None:
             _inherited.append(self._open)
-        self._open, self.lock = None, threading.Lock()
+        self._open, self._cursor, self.lock = None, None, threading.Lock()
 
     def close(self) -> None:
         """Give the connection back. The next use opens another."""
         with self.lock:
             if self._open is not None:
                 self._open.close()
-            self._open = None
+            self._open = self._cursor = None
 
     def explained(self, problem: sqlite3.Error) -> StoreError:
         """The failure with what it means here and what to do about it."""

@@ -134,38 +134,45 @@ class SQLiteStore:
             record = msgspec.structs.replace(record, appended=[*tear.mended.filled, *record.appended])
         data, now, version = steps.pack(record), self.now(), expected + 1
         with self.database.writing as connection:
-            found = self._admitted(connection, session_id, expected, record, now)
-            chain, run_id = (found.chain, found.run_id) if found is not None else (steps.seed(session_id), None)
-            if found is not None and tear is not None:
-                tables.set_aside(connection, found.key, tear.last, expected)
-                chain, run_id = tear.chain, None
-            step = steps.next_step(version, chain, run_id, record, data)
-            values = tables.values(version, step.checksum, record, now)
-            if found is None:
-                key = connection.execute(tables.INSERT, (*values, session_id)).lastrowid or 0
+            if expected == 0 and (begun := self._begun(connection, session_id, record, data, now)) is not None:
+                key, step, posted = begun
             else:
-                key = found.key
-                connection.execute(tables.UPDATE, (*values, key))
+                found = self._admitted(connection, session_id, expected, record, now)
+                key, chain, run_id = found.key, found.chain, found.run_id
+                if tear is not None:
+                    tables.set_aside(connection, found.key, tear.last, expected)
+                    chain, run_id = tear.chain, None
+                step = steps.next_step(version, chain, run_id, record, data)
+                connection.execute(tables.UPDATE, (*tables.values(version, step.checksum, record, now), key))
                 if found.moving:
                     tables.settle(connection, key, expected)
-            tables.add(connection, key, step, record)
-            if record.lease is not None:
+                tables.add(connection, key, step, record)
                 posted = found is not None and tables.is_posted(connection, key)
+            if record.lease is not None:
                 self._held[session_id] = _Hold(
                     record.lease.owner, record.lease.until, key, version, step.checksum, record.head.run_id,
                     settled(record.head), posted,
                 )  # fmt: skip
         self._tears.pop(session_id, None)
 
+    def _begun(self, connection, session_id, record, data, now):
+        """The session is new."""
+        ids.session_id(session_id)
+        step = steps.next_step(1, steps.seed(session_id), None, record, data)
+        key = tables.begin(connection, session_id, tables.values(1, step.checksum, record, now))
+        if key is None:
+            return None
+        tables.add(connection, key, step, record)
+        return key, step, False
+
     def _admitted(
         self, connection: sqlite3.Connection, session_id: str, expected: int, record: Record, now: float
-    ) -> Found | None:
-        """The session as it is stored, once the commit is known to be allowed; None for a new one."""
+    ) -> Found:
+        """The session as it is stored, once the commit is known to be allowed."""
         found = tables.found(connection, session_id)
         if found is None:
             ids.session_id(session_id)
-            leases.admit(session_id, expected, 0, None, now)
-            return None
+            raise Conflict(session_id, expected, 0)
         hold = self._held.get(session_id)
         held = hold.owner if hold is not None else None
         owner = record.lease.owner if record.lease is not None else held

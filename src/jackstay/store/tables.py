@@ -22,7 +22,7 @@ _FIND = "SELECT key, version, chain, run_id, lease_owner, lease_until FROM sessi
 _NEWEST = """
     SELECT id, checksum, progress, progress_checksum FROM steps WHERE id > ? AND id < ? ORDER BY id DESC LIMIT 1"""
 INSERT = """
-    INSERT INTO sessions (version, chain, run_id, lease_owner, lease_until, updated, outcome, phase, turn,
+    INSERT OR IGNORE INTO sessions (version, chain, run_id, lease_owner, lease_until, updated, outcome, phase, turn,
         waiting, waiting_since, usage, checksum, head, title, id, created)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?6)"""
 UPDATE = """
@@ -184,6 +184,12 @@ def found(connection: sqlite3.Connection, session_id: str) -> Found | None:
     if newest is not None:
         version, chain, *_ = newest
     return Found(key, version, chain, run_id, lease(owner, until), newest is not None)
+
+
+def begin(connection: sqlite3.Connection, session_id: str, row: tuple[object, ...]) -> int | None:
+    """Add the session; its key, or None where there is one of that name."""
+    made = connection.execute(INSERT, (*row, session_id))
+    return made.lastrowid if made.rowcount else None
 
 
 def advance(connection: sqlite3.Connection, row: tuple[object, ...]) -> bool:
