@@ -1,7 +1,7 @@
 """What the run needs of the world, as protocols; the shell implements them, siblings meet only here."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import msgspec
 
@@ -148,6 +148,14 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     lease: Lease | None = None
 
 
+class Commit(NamedTuple):
+    """One commit among others: the arguments of `SessionStore.commit`."""
+
+    session_id: str
+    expected: int
+    record: Record
+
+
 class Stored(msgspec.Struct, frozen=True, gc=False):
     """A session as loaded: its version, its state with transcript, and what had to be dropped, in words."""
 
@@ -258,6 +266,18 @@ class SessionStore(Protocol):
 
     def close(self) -> None:
         """Give back files and connections."""
+        ...
+
+
+@runtime_checkable
+class GroupStore(SessionStore, Protocol):
+    """A store to which several commits at once cost little more than one."""
+
+    def commit_all(self, commits: Sequence[Commit]) -> list[int | Exception]:
+        """Store the commits, in order and in one transaction; the new version of each, or why it alone failed.
+
+        What keeps all of them from being stored is raised, and then none is.
+        """
         ...
 
 

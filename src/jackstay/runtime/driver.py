@@ -28,7 +28,7 @@ from jackstay.engine import texts
 from jackstay.engine.draft import Step
 from jackstay.engine.interceptors import Hook
 from jackstay.engine.machine import step
-from jackstay.engine.ports import Artifact, ModelRequest, Record, Reply
+from jackstay.engine.ports import Artifact, Commit, ModelRequest, Record, Reply
 from jackstay.engine.stopping import CANCEL
 from jackstay.policy.gates import CLOSURE_CHECK
 from jackstay.policy.secrets import redact
@@ -36,6 +36,7 @@ from jackstay.runtime.agent import Agent
 from jackstay.runtime.asking import once, summaries
 from jackstay.runtime.below import children
 from jackstay.runtime.calls import Above, Running, run_call
+from jackstay.runtime.commits import Commits, Promise, commits_of
 from jackstay.runtime.control import Control, Watch, end_below
 from jackstay.runtime.guard import BASELINE_KEY
 from jackstay.runtime.lease import Holder
@@ -85,6 +86,8 @@ class Driver:
         self._version = 0
         self._drained: Sequence[int] = ()
         self._artifacts: list[Artifact] = []
+        self._commits: Commits | None = None
+        self._promised: dict[Promise, Step] = {}  # steps that are decided, not yet stored and not yet told
         self._asked = False  # interceptors, since the last commit: they may have ordered the end of the run
         self._look: str | None = None
         self._overflow: ErrorInfo | None = None  # how the model refused this turn's request as too long
@@ -107,7 +110,12 @@ class Driver:
         self._seen = self._host.seen(state.session_id)
         store = self._holder.store
         self._watch.start()
+        commits = self._commits = commits_of(store)
+        if commits is not None:
+            commits.runs += 1
         try:
+            if commits is not None:
+                await asyncio.sleep(0)  # those that begin at the same time will have steps to store with ours
             await self._moment("on_agent_start")
             effects = await self._feed(first)
             while effects:
@@ -121,14 +129,16 @@ class Driver:
             by, final = self._control.said()
             below = tuple(one for running in self._running.values() if (one := running.left_below(final=final)))
             self._running.clear()
-            self._take(Cancelled(self._host.now(), by, not final, partial, below=below), self._agent())
+            self._take(Cancelled(self._host.now(), by, not final, partial, below=below))
             if not self._watch.heeded():
                 raise
         except AuditFailed as problem:
             self._running.clear()  # a subagent's run, where the failure is from
-            self._take(Cancelled(self._host.now(), str(problem), resumable=True), self._agent())
+            self._take(Cancelled(self._host.now(), str(problem), resumable=True))
             raise
         finally:
+            if commits is not None:
+                commits.runs -= 1
             self._watch.stop()
             self._limit.close()
         return self.state
@@ -149,8 +159,16 @@ class Driver:
     # -- steps -----------------------------------------------------------------------------------------
 
     async def _feed(self, happened: Input) -> tuple[Effect, ...]:
-        agent = self._agent()
-        made = self._take(happened, agent)
+        agent, before = self._agent(), self.state
+        made = self._decide(happened, agent)
+        promise = self._commit(made) if _is_news(made, before) else None
+        if promise is not None:
+            await promise.future
+            self._yielded = time.monotonic()
+            self._kept(promise)
+        hooks = agent.chain.hooks["on_event"]
+        if self._listened or hooks:
+            self._tell(made.events, hooks)
         if agent.guard is not None and _begins_task(made):
             self._look = await agent.guard.look(self.state.session_id)
             self._artifacts.append(Artifact(BASELINE_KEY, self._look))
@@ -162,19 +180,35 @@ class Driver:
                     await self._moment("on_agent_end")
         return made.effects
 
-    def _take(self, happened: Input, agent: Agent) -> Step:
-        """One step: decided, stored, then told."""
+    def _take(self, happened: Input) -> None:
+        """One step without waiting for anybody, as when the run is stopped."""
+        agent = self._agent()
+        hooks = agent.chain.hooks["on_event"]
+        if self._promised and self._commits is not None:
+            self._commits.keep(self._holder.store)
+        for promise, made in list(self._promised.items()):
+            self._kept(promise)
+            self._tell(made.events, hooks)
+        before = self.state
+        made = self._decide(happened, agent)
+        if _is_news(made, before):
+            self._commit(made, at_once=True)
+        self._tell(made.events, hooks)
+
+    def _decide(self, happened: Input, agent: Agent) -> Step:
+        """One step. It is not told before it is stored."""
         before = self.state
         made = step(before, happened, agent.bounds)
         if agent.guard is not None:
             agent.guard.record(before, made.state, made.events)
         self.state = made.state
-        if made.stored and (made.events or made.effects or made.state.batch is not before.batch):
-            self._commit(made)
-        hooks = agent.chain.hooks["on_event"]
-        if self._listened or hooks:
-            self._tell(made.events, hooks)
         return made
+
+    def _kept(self, promise: Promise) -> None:
+        """The promised step is stored. Raises what kept it from that."""
+        del self._promised[promise]
+        if isinstance(promise.outcome, Exception):
+            raise promise.outcome
 
     def _tell(self, events: tuple[Event, ...], hooks: tuple[tuple[str, Hook], ...]) -> None:
         self._asked = self._asked or bool(hooks)
@@ -186,7 +220,8 @@ class Driver:
                 except Exception:
                     log.exception("interceptor=%s moment=on_event event=%s", name, event.type)
 
-    def _commit(self, made: Step) -> None:
+    def _commit(self, made: Step, *, at_once: bool = False) -> Promise | None:
+        """Store the step, or promise it where other runs have steps to store too."""
         lease = self._holder.lease() if made.effects or self._running else None
         record = Record(
             made.state,
@@ -197,10 +232,23 @@ class Driver:
             self._drained,
             lease,
         )
-        self._version = self._holder.store.commit(made.state.session_id, self._version, record)
+        session_id, expected, store, commits = (
+            made.state.session_id,
+            self._version,
+            self._holder.store,
+            self._commits,
+        )
+        promise = None
+        if at_once or commits is None or commits.runs == 1:
+            store.commit(session_id, expected, record)
+        else:
+            promise = commits.promise(store, Commit(session_id, expected, record))
+            self._promised[promise] = made
+        self._version = expected + 1
         if self._artifacts:
             self._artifacts.clear()
         self._drained, self._asked = (), False
+        return promise
 
     def _ordered(self) -> str | None:
         """Who has ordered this run to be cancelled, through the inbox."""
@@ -379,6 +427,12 @@ _REMEMBERED = (HITLDecidedEvent, PhaseChangedEvent)  # what a summary should kno
 
 def _unheard_of(event: Event) -> None:
     """Nobody listens."""
+
+
+def _is_news(made: Step, before: RunState) -> bool:
+    """Is there anything in the step to store?"""
+    changed = made.events or made.effects or made.state.batch is not before.batch
+    return made.stored and bool(changed)
 
 
 def _begins_task(made: Step) -> bool:

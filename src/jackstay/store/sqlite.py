@@ -2,7 +2,7 @@
 
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -10,16 +10,15 @@ import msgspec
 from jackstay.core import ids
 from jackstay.core.errors import AlreadyDecided, Conflict, UnknownSession
 from jackstay.core.events import Event
-from jackstay.core.progress import progress, settled
 from jackstay.core.unpacking import EventReader, StepMessages, step_messages
 from jackstay.core.wire import encode
-from jackstay.engine.ports import Lease, PendingSession, Posted, Record, SessionInfo, Stored
+from jackstay.engine.ports import Commit, Lease, PendingSession, Posted, Record, SessionInfo, Stored
 from jackstay.store import leases, steps, tables
 from jackstay.store.database import Database, Synchronous
+from jackstay.store.holds import Hold, Next, held
 from jackstay.store.steps import Mended
 from jackstay.store.tables import SHIFT, Found
 
-ROW_S = 10.0  # a running session's row is renewed when its lease is this much behind, in seconds
 PAGE = 200  # steps that a reader of events takes in at a time
 
 
@@ -30,43 +29,6 @@ class _Tear(msgspec.Struct, frozen=True):
     last: int
     chain: int
     mended: Mended
-
-
-class _Hold(msgspec.Struct, gc=False):
-    """A lease taken through this store, and what the session came to with the commit that took it last.
-
-    `until` and `settled` are those of the session's row. `posted`: something may wait in the inbox.
-    """
-
-    owner: str
-    until: float
-    key: int
-    version: int
-    chain: int
-    run_id: str
-    settled: tuple[object, ...]
-    posted: bool
-
-    def awaits(self, expected: int, record: Record) -> bool:
-        """Is this the next step of the run, with nothing beside it?"""
-        lease = record.lease
-        return (
-            self.version == expected
-            and (lease is None or lease.owner == self.owner)
-            and record.head.run_id == self.run_id
-            and not record.drained
-            and not record.artifacts
-        )
-
-    def covers(self, record: Record) -> bool:
-        """May the session's row stay as it is when the progress is stored with the step?"""
-        lease = record.lease
-        return (
-            lease is not None
-            and lease.until - self.until < ROW_S
-            and settled(record.head) == self.settled
-            and not steps.title(record.appended)
-        )
 
 
 class SQLiteStore:
@@ -87,83 +49,99 @@ class SQLiteStore:
     ) -> None:
         self.database = Database(Path(path), synchronous=synchronous, wait_s=wait_s)
         self.now = now
-        self._held: dict[str, _Hold] = {}  # a commit without a lease gives back the one taken here
+        self._held: dict[str, Hold] = {}  # a commit without a lease gives back the one taken here
+        self._posted: set[str] = set()  # sessions in whose inbox something may wait
         self._tears: dict[str, _Tear] = {}
 
     # -- writing -------------------------------------------------------------------------------------------
 
     def commit(self, session_id: str, expected: int, record: Record) -> int:
         """See the port. Without a lease it passes while none is live or this store took the one there is."""
-        hold = self._held.get(session_id)
-        if hold is None or self._tears or not hold.awaits(expected, record) or not self._advance(hold, record):
-            self._place(session_id, expected, record)
-        if record.lease is None:
-            self._held.pop(session_id, None)
-        return expected + 1
-
-    def _advance(self, hold: _Hold, record: Record) -> bool:
-        """Commit the step that a hold awaits; False when it is not so simple, and then nothing is changed.
-
-        Nothing is looked up: the statement itself finds out whether all is as we left it and nothing is posted.
-        """
-        now, version, data = self.now(), hold.version + 1, steps.pack(record)
-        first_seq = steps.first_seq(record)
-        chain = steps.link(hold.chain, first_seq, None, data)
-        row = (hold.key, hold.owner, hold.key * SHIFT + version, first_seq, chain, bytearray(data))
-        if hold.covers(record):
-            made = bytearray(encode(progress(record.head, now)))
-            done = self.database.changed(tables.ADVANCE, (*row, made, steps.seal(chain, made)))
+        made = self._next(session_id, expected, record)
+        if made is not None and made.values is None and self.database.changed(tables.ADVANCE, made.row):
+            after = made.after
         else:
             with self.database.writing as connection:
-                done = tables.advance(connection, row)
-                if done:
-                    values = tables.values(version, chain, record, now)
-                    connection.execute(tables.UPDATE, (*values, hold.key))
-            if done and record.lease is not None:
-                hold.until, hold.settled = record.lease.until, settled(record.head)
-        if done:
-            hold.version, hold.chain, hold.posted = version, chain, False
-        return done
+                after = self._write(connection, session_id, expected, record, made)
+        self._keep(session_id, after)
+        return expected + 1
 
-    def _place(self, session_id: str, expected: int, record: Record) -> None:
-        """Commit a step of which nothing is known beforehand."""
+    def commit_all(self, commits: Sequence[Commit]) -> list[int | Exception]:
+        """See the port."""
+        outcomes: list[int | Exception] = []
+        stored: list[tuple[str, Hold | None]] = []
+        with self.database.writing as connection:
+            for session_id, expected, record in commits:
+                try:
+                    made = self._next(session_id, expected, record)
+                    after = self._write(connection, session_id, expected, record, made)
+                except sqlite3.Error:
+                    raise
+                except Exception as problem:  # this one's alone, and nothing of it is written
+                    outcomes.append(problem)
+                else:
+                    stored.append((session_id, after))
+                    outcomes.append(expected + 1)
+        for session_id, after in stored:
+            self._keep(session_id, after)
+        return outcomes
+
+    def _next(self, session_id: str, expected: int, record: Record) -> Next | None:
+        """The commit as the next step of a run that is known; None when it is not so simple."""
+        self._posted.discard(session_id)  # what is posted from here on comes again, or stands against the step
+        hold = self._held.get(session_id)
+        if hold is None or self._tears or not hold.awaits(expected, record):
+            return None
+        return hold.next(record, self.now())
+
+    def _write(
+        self, connection: sqlite3.Connection, session_id: str, expected: int, record: Record, made: Next | None
+    ) -> Hold | None:
+        """Write the commit; what is held once that is stored."""
+        if made is not None and tables.advance(connection, made.row):
+            if made.values is not None:
+                connection.execute(tables.UPDATE, made.values)
+            return made.after
+        return self._place(connection, session_id, expected, record)
+
+    def _keep(self, session_id: str, after: Hold | None) -> None:
+        """The commit is stored."""
+        self._tears.pop(session_id, None)
+        if after is None:
+            self._held.pop(session_id, None)
+        else:
+            self._held[session_id] = after
+
+    def _place(
+        self, connection: sqlite3.Connection, session_id: str, expected: int, record: Record
+    ) -> Hold | None:
+        """Write a commit of which nothing is known beforehand."""
+        now = self.now()
+        if expected == 0:
+            ids.session_id(session_id)
+            step = steps.next_step(1, steps.seed(session_id), None, record, steps.pack(record))
+            key = tables.begin(connection, session_id, tables.values(1, step.checksum, record, now))
+            if key is not None:
+                tables.add(connection, key, step, record)
+                return held(record, key, 1, step.checksum)
         tear = self._tears.get(session_id)
         if tear is not None and tear.version != expected:
             tear = None
         if tear is not None and tear.mended.filled:
             record = msgspec.structs.replace(record, appended=[*tear.mended.filled, *record.appended])
-        data, now, version = steps.pack(record), self.now(), expected + 1
-        with self.database.writing as connection:
-            if expected == 0 and (begun := self._begun(connection, session_id, record, data, now)) is not None:
-                key, step, posted = begun
-            else:
-                found = self._admitted(connection, session_id, expected, record, now)
-                key, chain, run_id = found.key, found.chain, found.run_id
-                if tear is not None:
-                    tables.set_aside(connection, found.key, tear.last, expected)
-                    chain, run_id = tear.chain, None
-                step = steps.next_step(version, chain, run_id, record, data)
-                connection.execute(tables.UPDATE, (*tables.values(version, step.checksum, record, now), key))
-                if found.moving:
-                    tables.settle(connection, key, expected)
-                tables.add(connection, key, step, record)
-                posted = found is not None and tables.is_posted(connection, key)
-            if record.lease is not None:
-                self._held[session_id] = _Hold(
-                    record.lease.owner, record.lease.until, key, version, step.checksum, record.head.run_id,
-                    settled(record.head), posted,
-                )  # fmt: skip
-        self._tears.pop(session_id, None)
-
-    def _begun(self, connection, session_id, record, data, now):
-        """The session is new."""
-        ids.session_id(session_id)
-        step = steps.next_step(1, steps.seed(session_id), None, record, data)
-        key = tables.begin(connection, session_id, tables.values(1, step.checksum, record, now))
-        if key is None:
-            return None
-        tables.add(connection, key, step, record)
-        return key, step, False
+        found = self._admitted(connection, session_id, expected, record, now)
+        chain, run_id = (found.chain, found.run_id) if tear is None else (tear.chain, None)
+        step = steps.next_step(expected + 1, chain, run_id, record, steps.pack(record))
+        values = tables.values(step.version, step.checksum, record, now)
+        if tear is not None:
+            tables.set_aside(connection, found.key, tear.last, expected)
+        if found.moving:
+            tables.settle(connection, found.key, expected)
+        connection.execute(tables.UPDATE, (*values, found.key))
+        tables.add(connection, found.key, step, record)
+        if tables.is_posted(connection, found.key):
+            self._posted.add(session_id)
+        return held(record, found.key, step.version, step.checksum)
 
     def _admitted(
         self, connection: sqlite3.Connection, session_id: str, expected: int, record: Record, now: float
@@ -171,11 +149,10 @@ class SQLiteStore:
         """The session as it is stored, once the commit is known to be allowed."""
         found = tables.found(connection, session_id)
         if found is None:
-            ids.session_id(session_id)
             raise Conflict(session_id, expected, 0)
         hold = self._held.get(session_id)
-        held = hold.owner if hold is not None else None
-        owner = record.lease.owner if record.lease is not None else held
+        taken = hold.owner if hold is not None else None
+        owner = record.lease.owner if record.lease is not None else taken
         leases.admit(session_id, expected, found.version, leases.rival(found.lease, owner, now), now)
         return found
 
@@ -186,8 +163,6 @@ class SQLiteStore:
                 "UPDATE sessions SET lease_until = ? WHERE id = ? AND lease_owner = ?",
                 (lease.until, session_id, lease.owner),
             ).rowcount
-        if changed and (hold := self._held.get(session_id)):
-            hold.until = lease.until
         return changed > 0
 
     def post(self, session_id: str, *items: Posted, expected: int | None = None) -> int:
@@ -204,14 +179,12 @@ class SQLiteStore:
                     number = connection.execute(tables.POST, (found.key, item.key, encode(item))).lastrowid
                 except sqlite3.IntegrityError:
                     raise AlreadyDecided(session_id, item.key) from None
-            if hold := self._held.get(session_id):
-                hold.posted = True
+            self._posted.add(session_id)
         return number or 0
 
     def posted(self, session_id: str) -> bool:
         """See the port."""
-        hold = self._held.get(session_id)
-        return hold is None or hold.posted
+        return session_id in self._posted or session_id not in self._held
 
     def delete(self, session_id: str) -> bool:
         """See the port. What was deleted is also wiped from the file."""
@@ -224,8 +197,8 @@ class SQLiteStore:
         with self.database.looking as connection:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             connection.execute("PRAGMA secure_delete = FAST").fetchone()
-        self._held.pop(session_id, None)
-        self._tears.pop(session_id, None)
+        self._keep(session_id, None)
+        self._posted.discard(session_id)
         return key is not None
 
     # -- reading -------------------------------------------------------------------------------------------

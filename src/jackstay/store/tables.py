@@ -193,12 +193,9 @@ def begin(connection: sqlite3.Connection, session_id: str, row: tuple[object, ..
 
 
 def advance(connection: sqlite3.Connection, row: tuple[object, ...]) -> bool:
-    """Store the step that a hold awaits as part of a transaction; False when it is not as it was left.
-
-    `row` is that of ADVANCE without the progress, which the row of the session will have.
-    """
+    """Store the step that a hold awaits as part of a transaction; False when it is not as it was left."""
     try:
-        connection.execute(ADVANCE, (*row, None, None))
+        connection.execute(ADVANCE, row)
     except sqlite3.IntegrityError:
         return False
     return True
