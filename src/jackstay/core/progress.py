@@ -4,9 +4,10 @@ A step of a run that goes its way counts on, asks, and judges a batch. Only that
 whole state is stored where something else changed.
 """
 
-from operator import attrgetter
+from typing import Any
 
 import msgspec
+from msgspec.structs import astuple, replace
 
 from jackstay.core.anchor import Anchor
 from jackstay.core.context import Memory
@@ -14,9 +15,11 @@ from jackstay.core.loops import LoopWindow
 from jackstay.core.messages import NO_USAGE, Usage
 from jackstay.core.state import Batch, PolicyState, RunState
 
+Values = tuple[Any, ...]
+
 
 class Progress(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """How far a run has come: the fields of `RunState` of these names, and those of its policy.
+    """How far a run has come: the fields of `RunState` of these names, then those of its policy.
 
     `at` is when, in epoch seconds.
     """
@@ -35,22 +38,23 @@ class Progress(msgspec.Struct, frozen=True, gc=False, array_like=True):
     anchor: Anchor = Anchor()
 
 
-_OF_STATE = ("seq", "turn", "calls_made", "rows", "active_s", "reasoning", "usage", "batch", "memory")
-_OF_POLICY = ("loop", "anchor")
-_read = attrgetter(*_OF_STATE, *(f"policy.{name}" for name in _OF_POLICY))
-
-settled = attrgetter(
-    *(name for name in RunState.__struct_fields__ if name not in (*_OF_STATE, "policy", "transcript")),
-    *(f"policy.{name}" for name in PolicyState.__struct_fields__ if name not in _OF_POLICY),
-)  # all that is no progress, as a tuple: where it is equal, the progress tells the whole difference
+_STATE, _POLICY = RunState.__struct_fields__, PolicyState.__struct_fields__
+_MOVES, _ENDS = _STATE.index("seq"), _STATE.index("policy")
+_LEADS = _POLICY.index("loop")
 
 
-def progress(state: RunState, at: float) -> Progress:
-    """How far the run has come."""
-    return Progress(at, *_read(state))
+def parted(state: RunState) -> tuple[Values, Values]:
+    """The values that stay, and those of a `Progress` without its time.
+
+    Where the first are equal, the second tell the whole difference between two states but for their messages.
+    """
+    values, policy = astuple(state), astuple(state.policy)
+    return values[:_MOVES] + policy[:_LEADS], values[_MOVES:_ENDS] + policy[_LEADS:]
 
 
 def advanced(state: RunState, made: Progress) -> RunState:
     """The state with this progress in place of its own."""
-    policy = msgspec.structs.replace(state.policy, loop=made.loop, anchor=made.anchor)
-    return msgspec.structs.replace(state, policy=policy, **{name: getattr(made, name) for name in _OF_STATE})
+    values = astuple(made)[1:]
+    own = dict(zip(_STATE[_MOVES:_ENDS], values, strict=False))
+    policy = dict(zip(_POLICY[_LEADS:], values[len(own) :], strict=True))
+    return replace(state, policy=replace(state.policy, **policy), **own)

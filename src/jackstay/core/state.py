@@ -101,10 +101,11 @@ class PolicyState(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
     phase: PhaseState = PhaseState()
     rules: tuple[PermissionRule, ...] = ()
-    loop: LoopWindow = LoopWindow()
     held: str = ""
     mode: Mode = "off"
     language: Language = ""
+    # From here on: what moves with every step (core.progress).
+    loop: LoopWindow = LoopWindow()
     anchor: Anchor = Anchor()
 
 
@@ -139,29 +140,30 @@ class RunState(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     run_id: str = ""
     agent: str = "main"
     schema: int = SCHEMA
-    seq: int = 0
-    turn: int = 0
-    calls_made: int = 0
     outcome: Outcome | None = None
     text: str = ""
     error: ErrorInfo | None = None
-    batch: Batch | None = None
     closing_turn: bool = False
     overflows: int = 0
     overflow_limit: int | None = None
-    memory: Memory = Memory()
     compacted_at: int = 0
     recallable: bool = False
     notes: tuple[str, ...] = ()
     nudges: int = 0
-    reasoning: bool = False
-    usage: Usage = NO_USAGE
-    active_s: float = 0.0
-    policy: PolicyState = PolicyState()
     settings: JsonObject = {}
-    rows: int = 0
     view: tuple[tuple[int, int], ...] = ()
     parent: Parent | None = None
+    # From here on: what moves with every step (core.progress).
+    seq: int = 0
+    turn: int = 0
+    calls_made: int = 0
+    rows: int = 0
+    active_s: float = 0.0
+    reasoning: bool = False
+    usage: Usage = NO_USAGE
+    batch: Batch | None = None
+    memory: Memory = Memory()
+    policy: PolicyState = PolicyState()
     transcript: Transcript = msgspec.field(default_factory=Transcript)
 
     @property

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from jackstay.core.progress import progress, settled
+from jackstay.core.progress import Values, parted
 from jackstay.core.wire import encode
 from jackstay.engine.ports import Record
 from jackstay.store import steps, tables
@@ -11,7 +11,7 @@ from jackstay.store.tables import SHIFT
 ROW_S = 10.0  # the row of a running session is written anew when its lease is this much behind, in seconds
 
 
-class Hold(msgspec.Struct, frozen=True, gc=False):
+class Hold(msgspec.Struct, gc=False):
     """A lease taken through this store, and what the session came to with the last commit.
 
     `until` and `settled` are those of the session's row.
@@ -23,7 +23,7 @@ class Hold(msgspec.Struct, frozen=True, gc=False):
     version: int
     chain: int
     run_id: str
-    settled: tuple[object, ...]
+    settled: Values
 
     def awaits(self, expected: int, record: Record) -> bool:
         """Is this the next step of the run, with nothing beside it?"""
@@ -36,44 +36,35 @@ class Hold(msgspec.Struct, frozen=True, gc=False):
             and not record.artifacts
         )
 
-    def next(self, record: Record, now: float) -> "Next":
-        """The step that is awaited. How far it brings the run stands with it where the row may stay as it is."""
-        version, data, first_seq = self.version + 1, steps.pack(record), steps.first_seq(record)
-        chain = steps.link(self.chain, first_seq, None, data)
-        at = self.key * SHIFT + version
-        if self._covers(record):
-            made = bytearray(encode(progress(record.head, now)))
-            row = (self.key, self.owner, at, first_seq, chain, bytearray(data), made, steps.seal(chain, made))
-            after = Hold(self.owner, self.until, self.key, version, chain, self.run_id, self.settled)
-            return Next(row, None, after)
-        row = (self.key, self.owner, at, first_seq, chain, bytearray(data), None, None)
-        values = (*tables.values(version, chain, record, now), self.key)
-        return Next(row, values, held(record, self.key, version, chain))
+    def next(self, record: Record, now: float) -> tuple[Values, Values | None]:
+        """The awaited step as a row for `tables.ADVANCE`.
 
-    def _covers(self, record: Record) -> bool:
-        lease = record.lease
-        return (
-            lease is not None
-            and lease.until - self.until < ROW_S
-            and settled(record.head) == self.settled
-            and not steps.title(record.appended)
-        )
+        And the values for `tables.UPDATE` where the session's row has to change with it; elsewhere how far the
+        run has come stands with the step.
+        """
+        data, first_seq = steps.pack(record), steps.first_seq(record)
+        version, chain = self.version + 1, steps.link(self.chain, first_seq, None, data)
+        step = (self.key, self.owner, self.key * SHIFT + version, first_seq, chain, bytearray(data))
+        lease, (settled, moved) = record.lease, parted(record.head)
+        whole = lease is None or lease.until - self.until >= ROW_S or settled != self.settled
+        if whole or steps.title(record.appended):
+            return (*step, None, None), (*tables.values(version, chain, record, now), self.key)
+        made = bytearray(encode((now, *moved)))
+        return (*step, made, steps.seal(chain, made)), None
 
+    def take(self, row: Values) -> None:
+        """The step of this row is stored, and the session's row is as it was."""
+        self.version, self.chain = self.version + 1, row[4]
 
-class Next(msgspec.Struct, frozen=True, gc=False):
-    """A run's next step, ready to be stored: the row for `tables.ADVANCE`, and what is held after it.
-
-    `values` are those of the session's row (`tables.UPDATE`) where that has to change too.
-    """
-
-    row: tuple[object, ...]
-    values: tuple[object, ...] | None
-    after: Hold | None
+    def after(self, row: Values) -> "Hold":
+        """What is held once the step of this row is stored."""
+        return Hold(self.owner, self.until, self.key, self.version + 1, row[4], self.run_id, self.settled)
 
 
 def held(record: Record, key: int, version: int, chain: int) -> Hold | None:
-    """What a commit that wrote the whole row holds; None when it gave the lease back."""
+    """What is held after a commit that wrote the session's row; nothing when it gave the lease back."""
     head, lease = record.head, record.lease
     if lease is None:
         return None
-    return Hold(lease.owner, lease.until, key, version, chain, head.run_id, settled(head))
+    settled, _ = parted(head)
+    return Hold(lease.owner, lease.until, key, version, chain, head.run_id, settled)

@@ -15,7 +15,7 @@ from jackstay.core.wire import encode
 from jackstay.engine.ports import Commit, Lease, PendingSession, Posted, Record, SessionInfo, Stored
 from jackstay.store import leases, steps, tables
 from jackstay.store.database import Database, Synchronous
-from jackstay.store.holds import Hold, Next, held
+from jackstay.store.holds import Hold, held
 from jackstay.store.steps import Mended
 from jackstay.store.tables import SHIFT, Found
 
@@ -57,12 +57,14 @@ class SQLiteStore:
 
     def commit(self, session_id: str, expected: int, record: Record) -> int:
         """See the port. Without a lease it passes while none is live or this store took the one there is."""
-        made = self._next(session_id, expected, record)
-        if made is not None and made.values is None and self.database.changed(tables.ADVANCE, made.row):
-            after = made.after
-        else:
-            with self.database.writing as connection:
-                after = self._write(connection, session_id, expected, record, made)
+        hold = self._awaiting(session_id, expected, record)
+        if hold is not None:
+            row, values = hold.next(record, self.now())
+            if values is None and self.database.changed(tables.ADVANCE, row):
+                hold.take(row)
+                return expected + 1
+        with self.database.writing as connection:
+            after = self._write(connection, session_id, expected, record)
         self._keep(session_id, after)
         return expected + 1
 
@@ -71,37 +73,37 @@ class SQLiteStore:
         outcomes: list[int | Exception] = []
         stored: list[tuple[str, Hold | None]] = []
         with self.database.writing as connection:
-            for session_id, expected, record in commits:
+            for commit in commits:
                 try:
-                    made = self._next(session_id, expected, record)
-                    after = self._write(connection, session_id, expected, record, made)
+                    stored.append((commit.session_id, self._write(connection, *commit)))
                 except sqlite3.Error:
                     raise
                 except Exception as problem:  # this one's alone, and nothing of it is written
                     outcomes.append(problem)
                 else:
-                    stored.append((session_id, after))
-                    outcomes.append(expected + 1)
+                    outcomes.append(commit.expected + 1)
         for session_id, after in stored:
             self._keep(session_id, after)
         return outcomes
 
-    def _next(self, session_id: str, expected: int, record: Record) -> Next | None:
-        """The commit as the next step of a run that is known; None when it is not so simple."""
+    def _awaiting(self, session_id: str, expected: int, record: Record) -> Hold | None:
+        """What is held of the session where this is the next step of its run."""
         self._posted.discard(session_id)  # what is posted from here on comes again, or stands against the step
         hold = self._held.get(session_id)
-        if hold is None or self._tears or not hold.awaits(expected, record):
-            return None
-        return hold.next(record, self.now())
+        return None if hold is None or self._tears or not hold.awaits(expected, record) else hold
 
     def _write(
-        self, connection: sqlite3.Connection, session_id: str, expected: int, record: Record, made: Next | None
+        self, connection: sqlite3.Connection, session_id: str, expected: int, record: Record
     ) -> Hold | None:
         """Write the commit; what is held once that is stored."""
-        if made is not None and tables.advance(connection, made.row):
-            if made.values is not None:
-                connection.execute(tables.UPDATE, made.values)
-            return made.after
+        hold = self._awaiting(session_id, expected, record)
+        if hold is not None:
+            row, values = hold.next(record, self.now())
+            if tables.advance(connection, row):
+                if values is None:
+                    return hold.after(row)
+                connection.execute(tables.UPDATE, values)
+                return held(record, hold.key, expected + 1, row[4])
         return self._place(connection, session_id, expected, record)
 
     def _keep(self, session_id: str, after: Hold | None) -> None:
