@@ -48,7 +48,7 @@ class Hold(msgspec.Struct, gc=False):
         lease, (settled, moved) = record.lease, parted(record.head)
         whole = lease is None or lease.until - self.until >= ROW_S or settled != self.settled
         if whole or steps.title(record.appended):
-            return (*step, None, None), (*tables.values(version, chain, record, now), self.key)
+            return (*step, bytearray(), 0), (*tables.values(version, chain, record, now), self.key)
         made = bytearray(encode((now, *moved)))
         return (*step, made, steps.seal(chain, made)), None
 

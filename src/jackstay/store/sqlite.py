@@ -103,6 +103,8 @@ class SQLiteStore:
                 if values is None:
                     return hold.after(row)
                 connection.execute(tables.UPDATE, values)
+                if record.lease is None:
+                    tables.settle(connection, hold.key)
                 return held(record, hold.key, expected + 1, row[4])
         return self._place(connection, session_id, expected, record)
 
@@ -137,8 +139,6 @@ class SQLiteStore:
         values = tables.values(step.version, step.checksum, record, now)
         if tear is not None:
             tables.set_aside(connection, found.key, tear.last, expected)
-        if found.moving:
-            tables.settle(connection, found.key, expected)
         connection.execute(tables.UPDATE, (*values, found.key))
         tables.add(connection, found.key, step, record)
         if tables.is_posted(connection, found.key):

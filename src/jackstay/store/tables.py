@@ -17,10 +17,12 @@ from jackstay.store.steps import Sealed, Step, Unreadable
 
 DAMAGE = (sqlite3.SQLITE_CORRUPT, -1)  # error codes of rows that cannot be read
 SHIFT = 1 << 32  # a step's id is its session's key times this plus the version
+PROGRESS = SHIFT - 1  # and the place of its progress comes after all versions
 
 _FIND = "SELECT key, version, chain, run_id, lease_owner, lease_until FROM sessions WHERE id = ?"
 _NEWEST = """
-    SELECT id, checksum, progress, progress_checksum FROM steps WHERE id > ? AND id < ? ORDER BY id DESC LIMIT 1"""
+    SELECT n.id, n.checksum, p.data, p.checksum FROM steps n LEFT JOIN steps p ON p.id = ?2
+    WHERE n.id > ?1 AND n.id < ?2 ORDER BY n.id DESC LIMIT 1"""
 INSERT = """
     INSERT OR IGNORE INTO sessions (version, chain, run_id, lease_owner, lease_until, updated, outcome, phase, turn,
         waiting, waiting_since, usage, checksum, head, title, id, created)
@@ -31,12 +33,13 @@ UPDATE = """
         head = ?14, title = CASE title WHEN '' THEN ?15 ELSE title END
     WHERE key = ?16"""
 ADVANCE = """
-    INSERT INTO advances (session, lease_owner, id, first_seq, checksum, data, progress, progress_checksum)
+    INSERT INTO advances (session, owner, id, first_seq, checksum, data, progress, seal)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?)"""
 POST = "INSERT INTO inbox (session, key, item) VALUES (?, ?, ?)"
 _INSERT_STEP = "INSERT INTO steps (id, first_seq, checksum, data, run_id) VALUES (?, ?, ?, ?, ?)"
 _INSERT_ARTIFACT = "INSERT OR REPLACE INTO artifacts (session, call_id, text) VALUES (?, ?, ?)"
-_SETTLE = "UPDATE steps SET progress = NULL, progress_checksum = NULL WHERE id = ? AND progress IS NOT NULL"
+_EXPECT = "INSERT OR IGNORE INTO steps (id, first_seq, checksum, data) VALUES (?, 0, 0, x'')"
+_SETTLE = "DELETE FROM steps WHERE id = ?"
 _HEAD_COLUMNS = "key, version, chain, lease_owner, lease_until, checksum, head, id"
 _HEAD = f"SELECT {_HEAD_COLUMNS} FROM sessions WHERE id = ?"
 _STEPS = "SELECT id, first_seq, run_id, checksum, data FROM steps WHERE id > ? AND id <= ? ORDER BY id LIMIT ?"
@@ -50,8 +53,8 @@ _LIST = f"""
     SELECT * FROM (SELECT {_LIST_COLUMNS}, NULL FROM sessions WHERE lease_owner IS NULL
         ORDER BY updated DESC, key DESC LIMIT ?)
     UNION ALL
-    SELECT {_LIST_COLUMNS}, (SELECT progress FROM steps WHERE id = (
-        SELECT max(id) FROM steps WHERE id > key * {SHIFT} + version AND id < (key + 1) * {SHIFT}))
+    SELECT {_LIST_COLUMNS}, (SELECT data FROM steps WHERE id = key * {SHIFT} + {PROGRESS}
+        AND EXISTS (SELECT 1 FROM steps WHERE id = key * {SHIFT} + version + 1))
     FROM sessions WHERE lease_owner IS NOT NULL"""
 _INBOX = """
     SELECT number, item FROM inbox WHERE session = (SELECT key FROM sessions WHERE id = ?) ORDER BY number"""
@@ -77,14 +80,13 @@ class SessionRow(msgspec.Struct, frozen=True, gc=False):
 
 
 class Found(msgspec.Struct, frozen=True, gc=False):
-    """A session as a commit finds it. `moving`: how far it has come stands with its newest step."""
+    """A session as a commit finds it."""
 
     key: int
     version: int
     chain: int
     run_id: str
     lease: Lease | None
-    moving: bool
 
 
 class Start(msgspec.Struct, frozen=True, gc=False):
@@ -124,6 +126,10 @@ def add(connection: sqlite3.Connection, key: int, step: Step, record: Record) ->
         connection.execute(_INSERT_ARTIFACT, (key, artifact.call_id, artifact.text))
     for number in record.drained:
         connection.execute("DELETE FROM inbox WHERE number = ? AND session = ?", (number, key))
+    if record.lease is None:
+        settle(connection, key)
+    else:
+        connection.execute(_EXPECT, (key * SHIFT + PROGRESS,))
 
 
 def is_posted(connection: sqlite3.Connection, key: int) -> bool:
@@ -169,8 +175,8 @@ def session(connection: sqlite3.Connection, session_id: str) -> SessionRow | Non
     key, version, chain, owner, until, checksum, data, _ = row
     head, progress = Sealed(data, chain, checksum), None
     if owner is not None and (newest := _newest(connection, key, version)) is not None:
-        version, chain, *sealed = newest
-        progress = Sealed(sealed[0], chain, sealed[1])
+        version, chain, made, seal = newest
+        progress = Sealed(made, chain, seal)
     return SessionRow(key, version, chain, lease(owner, until), head, progress)
 
 
@@ -183,7 +189,7 @@ def found(connection: sqlite3.Connection, session_id: str) -> Found | None:
     newest = _newest(connection, key, version) if owner is not None else None
     if newest is not None:
         version, chain, *_ = newest
-    return Found(key, version, chain, run_id, lease(owner, until), newest is not None)
+    return Found(key, version, chain, run_id, lease(owner, until))
 
 
 def begin(connection: sqlite3.Connection, session_id: str, row: tuple[object, ...]) -> int | None:
@@ -201,16 +207,16 @@ def advance(connection: sqlite3.Connection, row: tuple[object, ...]) -> bool:
     return True
 
 
-def settle(connection: sqlite3.Connection, key: int, version: int) -> None:
-    """The row of the session tells it all from here on: take the progress out of the step before."""
-    connection.execute(_SETTLE, (key * SHIFT + version,))
+def settle(connection: sqlite3.Connection, key: int) -> None:
+    """The row of the session tells it all from here on."""
+    connection.execute(_SETTLE, (key * SHIFT + PROGRESS,))
 
 
 def _newest(
     connection: sqlite3.Connection, key: int, version: int
 ) -> tuple[int, int, bytes | None, int | None] | None:
-    """The last of the steps after `version`: its version, checksum, progress and the checksum of that."""
-    row = connection.execute(_NEWEST, (key * SHIFT + version, (key + 1) * SHIFT)).fetchone()
+    """The last of the steps after `version`: its version and checksum; the run's progress, and the checksum of that."""
+    row = connection.execute(_NEWEST, (key * SHIFT + version, key * SHIFT + PROGRESS)).fetchone()
     return None if row is None else (row[0] % SHIFT, *row[1:])
 
 
@@ -221,7 +227,7 @@ def lease(owner: str | None, until: float | None) -> Lease | None:
 
 def steps_after(connection: sqlite3.Connection, start: int, *, limit: int = -1) -> Iterator[Step]:
     """The session's steps after the one with id `start`. Raises Unreadable where the file is damaged."""
-    end = (start // SHIFT + 1) * SHIFT - 1
+    end = (start // SHIFT) * SHIFT + PROGRESS - 1
     try:
         for step_id, first_seq, run_id, checksum, data in connection.execute(_STEPS, (start, end, limit)):
             yield Step(step_id % SHIFT, first_seq, run_id, checksum, data)
@@ -244,7 +250,7 @@ def start_for(connection: sqlite3.Connection, session_id: str, key: int, after: 
     """
     floor = key * SHIFT
     found = (
-        connection.execute(_STEP_OF_SEQ, (floor, floor + SHIFT, after + 1)).fetchone() if after > 0 else None
+        connection.execute(_STEP_OF_SEQ, (floor, floor + PROGRESS, after + 1)).fetchone() if after > 0 else None
     )
     before = step_up_to(connection, key, found[0] - 1) if found is not None else None
     if before is None:

@@ -1,16 +1,13 @@
--- A session whose run is under way has its whole head in its row as it was at `version`; how far the run has
--- come since (core.progress) stands with its newest step, and with no other.
-ALTER TABLE steps ADD COLUMN progress BLOB;           -- NULL: the row of the session has it all
-ALTER TABLE steps ADD COLUMN progress_checksum INTEGER;  -- going on from checksum
+-- A session whose run is under way has its whole head in its row as it was at `version`. How far the run has
+-- come since (core.progress) is in the row of steps that ends the session's range, with the id of version
+-- 2^32 - 1: data is the progress, checksum goes on from that of the newest step.
 
 -- How a run's next step is written: in one statement that changes nothing unless all is as the run left it.
-CREATE VIEW advances AS
-    SELECT id, first_seq, checksum, data, progress, progress_checksum, 0 AS session, '' AS lease_owner FROM steps;
+CREATE VIEW advances AS SELECT *, 0 AS session, '' AS owner, x'' AS progress, 0 AS seal FROM steps;
 CREATE TRIGGER advance INSTEAD OF INSERT ON advances BEGIN
-    SELECT RAISE(ABORT, 'not as it was left')
-        WHERE NOT EXISTS (SELECT 1 FROM sessions WHERE key = NEW.session AND lease_owner = NEW.lease_owner)
+    SELECT RAISE(ABORT, '') WHERE NOT EXISTS (SELECT 1 FROM sessions WHERE key = NEW.session AND lease_owner = NEW.owner)
         OR EXISTS (SELECT 1 FROM inbox WHERE session = NEW.session);
-    UPDATE steps SET progress = NULL, progress_checksum = NULL WHERE id = NEW.id - 1;
-    INSERT INTO steps (id, first_seq, checksum, data, progress, progress_checksum)
-        VALUES (NEW.id, NEW.first_seq, NEW.checksum, NEW.data, NEW.progress, NEW.progress_checksum);
+    INSERT INTO steps VALUES (NEW.id, NEW.first_seq, NULL, NEW.checksum, NEW.data);
+    UPDATE steps SET checksum = NEW.seal, data = NEW.progress WHERE id = NEW.session * 4294967296 + 4294967295;
+    SELECT RAISE(ABORT, '') WHERE changes() = 0;
 END;
