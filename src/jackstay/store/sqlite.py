@@ -60,9 +60,12 @@ class SQLiteStore:
         hold = self._awaiting(session_id, expected, record)
         if hold is not None:
             row, values = hold.next(record, self.now())
-            if values is None and self.database.changed(tables.ADVANCE, row):
-                hold.take(row)
-                return expected + 1
+            if values is None:
+                self._posted.discard(session_id)  # what is posted from here on comes again, or is in the way
+                if self.database.changed(tables.ADVANCE, row):
+                    hold.take(row)
+                    return expected + 1
+                self._posted.add(session_id)
         with self.database.writing as connection:
             after = self._write(connection, session_id, expected, record)
         self._keep(session_id, after)
@@ -88,7 +91,6 @@ class SQLiteStore:
 
     def _awaiting(self, session_id: str, expected: int, record: Record) -> Hold | None:
         """What is held of the session where this is the next step of its run."""
-        self._posted.discard(session_id)  # what is posted from here on comes again, or stands against the step
         hold = self._held.get(session_id)
         return None if hold is None or self._tears or not hold.awaits(expected, record) else hold
 
@@ -100,6 +102,7 @@ class SQLiteStore:
         if hold is not None:
             row, values = hold.next(record, self.now())
             if tables.advance(connection, row):
+                self._posted.discard(session_id)
                 if values is None:
                     return hold.after(row)
                 connection.execute(tables.UPDATE, values)
@@ -141,8 +144,8 @@ class SQLiteStore:
             tables.set_aside(connection, found.key, tear.last, expected)
         connection.execute(tables.UPDATE, (*values, found.key))
         tables.add(connection, found.key, step, record)
-        if tables.is_posted(connection, found.key):
-            self._posted.add(session_id)
+        waits = tables.is_posted(connection, found.key)
+        (self._posted.add if waits else self._posted.discard)(session_id)
         return held(record, found.key, step.version, step.checksum)
 
     def _admitted(
