@@ -102,28 +102,27 @@ class _Known(msgspec.Struct, gc=False):
 
 
 def _known(transcript: Transcript, appended: Sequence[Message], *, amends: bool) -> _Known:
-    known = _Known()
+    said = None
     for message in appended:
         if message.role == "assistant":
-            known.said = message
+            said = message
             break
     if amends:
-        return known
+        return _Known(said)
     reply, results = transcript.last_batch()
-    if reply is not None and reply.role == "assistant":
-        calls: dict[str, tuple[int, ToolCall]] = {}
-        count = 0
-        for part in reply.parts:
-            if type(part) is ToolCall:
-                calls[part.call_id] = (count, part)
-                count += 1
-        if len(calls) == count:
-            known.calls = calls
-            for message in results:
-                for part in message.parts:
-                    if type(part) is ToolResult:
-                        known.answers[part.call_id] = part.text
-    return known
+    if reply is None or reply.role != "assistant":
+        return _Known(said)
+    calls: dict[str, tuple[int, ToolCall]] = {}
+    count = 0
+    for part in reply.parts:
+        if type(part) is ToolCall:
+            calls[part.call_id] = (count, part)
+            count += 1
+    return _Known(said, calls, _answers(results)) if len(calls) == count else _Known(said)
+
+
+def _answers(results: Sequence[Message]) -> dict[str, str]:
+    return {part.call_id: part.text for m in results for part in m.parts if type(part) is ToolResult}
 
 
 # -- events ------------------------------------------------------------------------------------------------

@@ -2,12 +2,13 @@
 
 import asyncio
 from functools import cache
+from typing import cast
 from weakref import WeakKeyDictionary
 
 from jackstay.engine.ports import Commit, GroupStore, SessionStore
 
 _Loops = WeakKeyDictionary[asyncio.AbstractEventLoop, "Commits"]
-_known: WeakKeyDictionary[GroupStore, _Loops] = WeakKeyDictionary()
+_known: WeakKeyDictionary[SessionStore, _Loops] = WeakKeyDictionary()
 
 
 class Promise:
@@ -27,7 +28,7 @@ class Commits:
         self.runs = 0
         self._promised: list[Promise] = []
 
-    def promise(self, store: GroupStore, commit: Commit) -> Promise:
+    def promise(self, store: SessionStore, commit: Commit) -> Promise:
         """Store the commit before the loop begins its next round, with all others promised until then."""
         loop = asyncio.get_running_loop()
         made = Promise(commit, loop.create_future())
@@ -36,25 +37,22 @@ class Commits:
         self._promised.append(made)
         return made
 
-    def keep(self, store: GroupStore) -> None:
+    def keep(self, store: SessionStore) -> None:
         """Store now what was promised. Whatever becomes of it is each promise's outcome."""
         promised, self._promised = self._promised, []
         if not promised:
             return
         outcomes: list[int | Exception]
         try:
-            outcomes = store.commit_all([made.commit for made in promised])
+            outcomes = cast(GroupStore, store).commit_all(  # `commits_of` has looked
+                [made.commit for made in promised]
+            )
         except Exception as problem:
             outcomes = [problem] * len(promised)
         for made, outcome in zip(promised, outcomes, strict=True):
             made.outcome = outcome
             if not made.future.done():  # a cancelled run does not wait
                 made.future.set_result(None)
-
-
-@cache
-def _groups(kind: type[SessionStore]) -> bool:
-    return issubclass(kind, GroupStore)
 
 
 def commits_of(store: SessionStore) -> Commits | None:
@@ -69,3 +67,8 @@ def commits_of(store: SessionStore) -> Commits | None:
     if commits is None:
         commits = loops[loop] = Commits()
     return commits
+
+
+@cache
+def _groups(kind: type[SessionStore]) -> bool:
+    return issubclass(kind, GroupStore)

@@ -173,7 +173,7 @@ def _head(store: "SQLiteStore", session_id: str) -> list[str]:
     """Make a new head for a session whose own is damaged."""
     with store.database.writing as connection:
         row = tables.session(connection, session_id)
-        if row is None or (row.head.is_sound and (row.progress is None or row.progress.is_sound)):
+        if row is None or row.is_sound:
             return []
         kept = list(steps.readable(tables.steps_after(connection, row.key * SHIFT)))
         rows = steps.read(session_id, kept)
@@ -187,6 +187,7 @@ def _head(store: "SQLiteStore", session_id: str) -> list[str]:
         )  # fmt: skip
         record = Record(state, rows.messages)
         connection.execute(tables.UPDATE, (*tables.values(version, chain, record, store.now()), row.key))
+        tables.settle(connection, row.key)
     return [
         f"the head of session {session_id!r} was damaged: rebuilt from its events; its settings, rules and "
         "open approvals are lost, its messages are not"

@@ -182,7 +182,7 @@ def opened(session_id: str, head: Sealed, made: Sealed | None) -> RunState:
 
     Raises StoreError when one of them is damaged, NewerSchema when it is too new.
     """
-    if not head.is_sound or not (made is None or made.is_sound):
+    if not head.is_sound or (made is not None and not made.is_sound):
         raise StoreError(
             f"the head of session {session_id!r} is damaged: run `jackstay doctor --repair` to rebuild it from "
             "the session's events"

@@ -24,8 +24,8 @@ _NEWEST = """
     SELECT n.id, n.checksum, p.data, p.checksum FROM steps n LEFT JOIN steps p ON p.id = ?2
     WHERE n.id > ?1 AND n.id < ?2 ORDER BY n.id DESC LIMIT 1"""
 INSERT = """
-    INSERT OR IGNORE INTO sessions (version, chain, run_id, lease_owner, lease_until, updated, outcome, phase, turn,
-        waiting, waiting_since, usage, checksum, head, title, id, created)
+    INSERT OR IGNORE INTO sessions (version, chain, run_id, lease_owner, lease_until, updated, outcome, phase,
+        turn, waiting, waiting_since, usage, checksum, head, title, id, created)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?6)"""
 UPDATE = """
     UPDATE sessions SET version = ?1, chain = ?2, run_id = ?3, lease_owner = ?4, lease_until = ?5, updated = ?6,
@@ -77,6 +77,11 @@ class SessionRow(msgspec.Struct, frozen=True, gc=False):
     lease: Lease | None
     head: Sealed
     progress: Sealed | None
+
+    @property
+    def is_sound(self) -> bool:
+        """Are head and progress what was stored?"""
+        return self.head.is_sound and (self.progress is None or self.progress.is_sound)
 
 
 class Found(msgspec.Struct, frozen=True, gc=False):
@@ -212,10 +217,11 @@ def settle(connection: sqlite3.Connection, key: int) -> None:
     connection.execute(_SETTLE, (key * SHIFT + PROGRESS,))
 
 
-def _newest(
-    connection: sqlite3.Connection, key: int, version: int
-) -> tuple[int, int, bytes | None, int | None] | None:
-    """The last of the steps after `version`: its version and checksum; the run's progress, and the checksum of that."""
+_Newest = tuple[int, int, bytes | None, int | None]
+
+
+def _newest(connection: sqlite3.Connection, key: int, version: int) -> _Newest | None:
+    """The last of the steps after `version`: its version and checksum; the run's progress and its checksum."""
     row = connection.execute(_NEWEST, (key * SHIFT + version, key * SHIFT + PROGRESS)).fetchone()
     return None if row is None else (row[0] % SHIFT, *row[1:])
 
