@@ -137,10 +137,7 @@ def _rows(known: _Known, events: Iterable[Event], run_id: str) -> list[Row]:
         if event.at != at or event.run_id != run:
             rows.append((event.at,) if event.run_id == run else (event.at, event.run_id))
             at, run = event.at, event.run_id
-        pack = _EVENTS.get(type(event))
-        if pack is None:
-            raise TypeError(f"{type(event).__name__} is transient: such events are never stored")
-        rows.append(pack(known, event))
+        rows.append(_EVENTS.get(type(event), _refuse)(known, event))
     return rows
 
 
@@ -225,6 +222,10 @@ def _context_size(known: _Known, event: ev.ContextSizeEvent) -> Row:
 def _any(known: _Known, event: Any) -> Row:
     form = EVENTS[type(event)]
     return (form.short, *trimmed(form.values(event), form.blanks))
+
+
+def _refuse(known: _Known, event: Any) -> Row:
+    raise TypeError(f"{type(event).__name__} is transient: such events are never stored")
 
 
 _EVENTS: dict[type[Any], Callable[[_Known, Any], Row]] = {

@@ -24,14 +24,11 @@ class _Log:
         """Add messages, and remember their calls and results by id."""
         for message in messages:
             self.items.append(message)
-            if message.role == "tool":
-                for part in message.parts:
-                    if isinstance(part, ToolResult):
-                        self.results[part.call_id] = part
-            elif message.role == "assistant":
-                for part in message.parts:
-                    if isinstance(part, ToolCall):
-                        self.calls[part.call_id] = part
+            for part in message.parts:
+                if type(part) is ToolResult:
+                    self.results[part.call_id] = part
+                elif type(part) is ToolCall:
+                    self.calls[part.call_id] = part
 
 
 class Transcript:

@@ -103,19 +103,22 @@ def notice(
     """
     if not params.enabled or not calls:
         return window, None
-    kept = params.kept
-    known, marks, errors = window.marks, [], []
+    kept, trail = params.kept, window.trail
+    marks, errors = [], []
     for call in calls:
         mark = call_mark(call, params)
         marks.append(mark)
         errors.append(error_mark(call) if call.is_error else "")
         edits = (call.edits or call.tool in params.editing) and not call.is_error
-        known = (*known, _PROGRESS + mark if edits and mark not in map(_plain, known) else mark)
+        step = _PROGRESS + mark if edits and mark not in trail else mark
+        trail = f"{trail} {step}" if trail else step
     failed = _with_errors(window, errors) if window.errors or any(errors) else ()
-    grown = LoopWindow(known[-kept:], failed[-kept:], found=window.found)
+    while trail.count(" ") >= kept:
+        trail = trail.partition(" ")[2]
+    grown = LoopWindow(trail, failed[-kept:], found=window.found)
     seen = _seen(grown, calls, marks, errors, params)
     if seen is None:
-        clean = len(grown.marks) == kept and grown.found
+        clean = grown.found and len(grown.marks) == kept
         return (replace(grown, found=0) if clean else grown), None
     kind, count, names = seen
     told = LoopWindow(found=window.found + 1)
@@ -158,7 +161,7 @@ def after_below(before: LoopWindow, ends: Sequence[LoopWindow], params: LoopPara
     rows = rows[-params.kept :]
     errors = tuple(error for _, error in rows)
     marks = tuple(mark for mark, _ in rows)
-    return replace(before, marks=marks, errors=errors if any(errors) else (), found=found)
+    return replace(before, trail=" ".join(marks), errors=errors if any(errors) else (), found=found)
 
 
 def _rows(window: LoopWindow) -> list[tuple[str, str]]:
@@ -259,16 +262,17 @@ _Seen = tuple[str, int, tuple[str, ...]]
 def _seen(
     window: LoopWindow, calls: Sequence[Done], marks: Sequence[str], errors: Sequence[str], params: LoopParams
 ) -> _Seen | None:
-    often, known = len(calls) >= params.max_repeat, " ".join(window.marks)
+    often = len(calls) >= params.max_repeat
     for mark in marks:
-        often = often or known.count(mark) >= params.max_repeat
+        often = often or window.trail.count(mark) >= params.max_repeat
     if not often and not window.errors:
         return None  # whatever a loop is, something in it has come often enough
-    plain = tuple(map(_plain, window.marks))
+    told = window.marks
+    plain = tuple(map(_plain, told))
     return (
         _copies(calls, params)
-        or _same_call(window, plain, calls, marks, params)
-        or _same_error(window, calls, errors, params)
+        or _same_call(told, plain, calls, marks, params)
+        or _same_error(window.errors, told, calls, errors, params)
         or _cycle(plain, calls, params)
     )
 
@@ -285,23 +289,27 @@ def _copies(calls: Sequence[Done], params: LoopParams) -> _Seen | None:
 
 
 def _same_call(
-    window: LoopWindow,
+    told: tuple[str, ...],
     plain: tuple[str, ...],
     calls: Sequence[Done],
     marks: Sequence[str],
     params: LoopParams,
 ) -> _Seen | None:
     for call, mark in zip(calls, marks, strict=True):
-        if count := _repeats(plain, mark, window.marks, params):
+        if count := _repeats(plain, mark, told, params):
             return "same_call", count, (_shown(call),)
     return None
 
 
 def _same_error(
-    window: LoopWindow, calls: Sequence[Done], errors: Sequence[str], params: LoopParams
+    failed: tuple[str, ...],
+    told: tuple[str, ...],
+    calls: Sequence[Done],
+    errors: Sequence[str],
+    params: LoopParams,
 ) -> _Seen | None:
     for call, error in zip(calls, errors, strict=True):
-        if error and (count := _repeats(window.errors, error, window.marks, params)):
+        if error and (count := _repeats(failed, error, told, params)):
             return "same_error", count, (_shown(call),)
     return None
 

@@ -109,17 +109,20 @@ class Agent:
     @property
     def bounds(self) -> RunBounds:
         """The switches as they are at this moment: interceptors may have been set otherwise since the build."""
-        bounds, hitl = self._bounds, self._hitl
+        bounds, hitl, asks, grants = self._bounds, self._hitl, False, False
         compression = self._compression.params if self._compression is not None else None
         loops = self._stop_loop.params if self._stop_loop is not None else None
-        asks = hitl is not None and hitl.enabled
-        grants = hitl is not None and asks and hitl.grants
-        same = bounds.compression is compression and bounds.loops is loops
-        if not same or bounds.hitl is not asks or bounds.grants is not grants:
-            bounds = self._bounds = replace(
-                bounds, compression=compression, loops=loops, hitl=asks, grants=grants
-            )
-        return bounds
+        if hitl is not None and hitl.enabled:
+            asks, grants = True, hitl.grants
+        if (
+            bounds.compression is compression
+            and bounds.loops is loops
+            and bounds.hitl is asks
+            and bounds.grants is grants
+        ):
+            return bounds
+        self._bounds = replace(bounds, compression=compression, loops=loops, hitl=asks, grants=grants)
+        return self._bounds
 
     async def facts(self, state: RunState, call: ToolCall, *, look: str | None = None) -> CallFacts:
         """What is to be known about a call before it is judged. `look` is that from before the task."""

@@ -222,32 +222,20 @@ class Driver:
 
     def _commit(self, made: Step, *, at_once: bool = False) -> Promise | None:
         """Store the step, or promise it where other runs have steps to store too."""
-        lease = self._holder.lease() if made.effects or self._running else None
-        record = Record(
-            made.state,
-            made.appended,
-            made.amended,
-            made.events,
-            (*self._artifacts, *made.artifacts) if self._artifacts else made.artifacts,
-            self._drained,
-            lease,
-        )
-        session_id, expected, store, commits = (
-            made.state.session_id,
-            self._version,
-            self._holder.store,
-            self._commits,
-        )
-        promise = None
-        if at_once or commits is None or commits.runs == 1:
-            store.commit(session_id, expected, record)
-        else:
-            promise = commits.promise(store, Commit(session_id, expected, record))
-            self._promised[promise] = made
-        self._version = expected + 1
+        state, artifacts, holder = made.state, made.artifacts, self._holder
         if self._artifacts:
+            artifacts = (*self._artifacts, *artifacts)
             self._artifacts.clear()
+        lease = holder.lease() if made.effects or self._running else None
+        record = Record(state, made.appended, made.amended, made.events, artifacts, self._drained, lease)
+        expected, commits = self._version, self._commits
+        self._version = expected + 1
         self._drained, self._asked = (), False
+        if at_once or commits is None or commits.runs == 1:
+            holder.store.commit(state.session_id, expected, record)
+            return None
+        promise = commits.promise(holder.store, Commit(state.session_id, expected, record))
+        self._promised[promise] = made
         return promise
 
     def _ordered(self) -> str | None:
