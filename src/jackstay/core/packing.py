@@ -255,7 +255,6 @@ def pack_step(
     events: Iterable[Event],
     appended: Sequence[Message],
     amended: Sequence[Amended],
-    *,
     transcript: Transcript,
     run_id: str,
 ) -> bytes:

@@ -162,7 +162,7 @@ def finish(draft: Draft, item: BatchCall, result: ToolResult, took_s: float) -> 
     call = item.call
     draft.tell(
         ToolCallEndEvent, call.call_id, call.tool, snapshot(call.args), result.is_error, result.executed,
-        result.text, round(took_s * 1000, 3),
+        result.text, int(took_s * 1e6 + 0.5) / 1000,
     )  # fmt: skip
     return replace(item, status="finished", result=result, below=())
 

@@ -23,18 +23,16 @@ class StopLoopInterceptor(Interceptor):
     name: ClassVar[str] = "stop_loop"
 
     def __init__(self, max_repeat: int = 3, window: int = 8) -> None:
-        """`max_repeat` equal calls among the last `window` are a loop; they count at least as 2 and 4."""
-        self._params = _checked(LoopParams(max_repeat, window))
+        """`max_repeat` equal calls among the last `window` are a loop; they count at least as 2 and 4.
 
-    @property
-    def params(self) -> LoopParams:
-        """The settings of this moment, as one immutable value."""
-        return self._params
+        `params` are the settings of the moment, as one immutable value.
+        """
+        self.params: LoopParams = _checked(LoopParams(max_repeat, window))
 
     @property
     def enabled(self) -> bool:
         """Is repetition looked for at all?"""
-        return self._params.enabled
+        return self.params.enabled
 
     def set_enabled(self, enabled: bool) -> "StopLoopInterceptor":
         """Switch the guard on or off."""
@@ -57,7 +55,7 @@ class StopLoopInterceptor(Interceptor):
         return self._set(polling=frozenset(tools))
 
     def _set(self, **values: Any) -> "StopLoopInterceptor":
-        self._params = _checked(replace(self._params, **values))
+        self.params = _checked(replace(self.params, **values))
         return self
 
 

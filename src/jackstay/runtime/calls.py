@@ -53,8 +53,9 @@ class Running:
     redacts = True  # do secrets go out of what it puts out?
     above: Callable[[], Above] | None = None  # the run it belongs to, for those that work below it
     below: Below | None = None  # how far its subagents have come, once all of them rest
+    _said: deque[str] | None = None  # made when the tool says something
     _size = 0
-    _sieve: Sieve | None = None  # made when the tool says something
+    _sieve: Sieve | None = None
 
     def __init__(
         self,
@@ -69,7 +70,6 @@ class Running:
         self.workspace, self.seen = workspace, seen
         self.states: dict[int, Callable[[], RunState]] = {}  # of its subagents, as they are at this moment
         self._publish = publish
-        self._said: deque[str] = deque()
 
     def tell(self, text: str) -> None:
         """Show output as it comes."""
@@ -86,16 +86,17 @@ class Running:
     def _show(self, text: str) -> None:
         if not text:
             return
-        self._said.append(text)
+        said = self._said = self._said or deque()
+        said.append(text)
         self._size += len(text)
-        while self._size - len(self._said[0]) > PARTIAL_CHARS:
-            self._size -= len(self._said.popleft())
+        while self._size - len(said[0]) > PARTIAL_CHARS:
+            self._size -= len(said.popleft())
         self._publish(ToolOutputDeltaEvent(self.run_id, self.session_id, None, time(), self.call_id, text))
 
     def last_words(self) -> str:
         """The last of what was put out, when nothing more will come."""
         self.finish()
-        return "".join(self._said)[-PARTIAL_CHARS:]
+        return "".join(self._said or ())[-PARTIAL_CHARS:]
 
     def left_below(self, *, final: bool) -> Below | None:
         """What its subagents have done when the run stops for good; otherwise they go on with it."""

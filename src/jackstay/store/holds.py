@@ -2,6 +2,7 @@
 
 import msgspec
 
+from jackstay.core.packing import pack_step
 from jackstay.core.progress import Values, parted
 from jackstay.core.wire import encode
 from jackstay.engine.ports import Record
@@ -42,10 +43,11 @@ class Hold(msgspec.Struct, gc=False):
         And the values for `tables.UPDATE` where the session's row has to change with it; elsewhere how far the
         run has come stands with the step.
         """
-        data, first_seq = steps.pack(record), steps.first_seq(record)
+        head, lease, first_seq = record.head, record.lease, steps.first_seq(record)
+        data = pack_step(record.events, record.appended, record.amended, head.transcript, head.run_id)
         version, chain = self.version + 1, steps.link(self.chain, first_seq, None, data)
         step = (self.key, self.owner, self.key * SHIFT + version, first_seq, chain, bytearray(data))
-        lease, (settled, moved) = record.lease, parted(record.head)
+        settled, moved = parted(head)
         whole = lease is None or lease.until - self.until >= ROW_S or settled != self.settled
         if whole or steps.title(record.appended):
             return (*step, bytearray(), 0), (*tables.values(version, chain, record, now), self.key)

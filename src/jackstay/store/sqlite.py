@@ -126,7 +126,7 @@ class SQLiteStore:
         now = self.now()
         if expected == 0:
             ids.session_id(session_id)
-            step = steps.next_step(1, steps.seed(session_id), None, record, steps.pack(record))
+            step = steps.next_step(1, steps.seed(session_id), None, record)
             key = tables.begin(connection, session_id, tables.values(1, step.checksum, record, now))
             if key is not None:
                 tables.add(connection, key, step, record)
@@ -138,7 +138,7 @@ class SQLiteStore:
             record = msgspec.structs.replace(record, appended=[*tear.mended.filled, *record.appended])
         found = self._admitted(connection, session_id, expected, record, now)
         chain, run_id = (found.chain, found.run_id) if tear is None else (tear.chain, None)
-        step = steps.next_step(expected + 1, chain, run_id, record, steps.pack(record))
+        step = steps.next_step(expected + 1, chain, run_id, record)
         values = tables.values(step.version, step.checksum, record, now)
         if tear is not None:
             tables.set_aside(connection, found.key, tear.last, expected)

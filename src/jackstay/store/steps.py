@@ -99,10 +99,11 @@ def fits(chain: int, step: Step) -> bool:
     return whole and link(chain, step.first_seq, step.run_id, step.data) == step.checksum
 
 
-def next_step(version: int, chain: int, run_id: str | None, record: Record, data: bytes) -> Step:
+def next_step(version: int, chain: int, run_id: str | None, record: Record) -> Step:
     """The commit as a step after one with checksum `chain` and run `run_id` (None: none there is)."""
-    number = first_seq(record)
-    run = None if record.head.run_id == run_id else record.head.run_id
+    head, number = record.head, first_seq(record)
+    data = pack_step(record.events, record.appended, record.amended, head.transcript, head.run_id)
+    run = None if head.run_id == run_id else head.run_id
     return Step(version, number, run, link(chain, number, run, data), data)
 
 
@@ -115,14 +116,6 @@ def first_seq(record: Record) -> int:
 def seal(chain: int, data: bytes | bytearray) -> int:
     """The checksum of a head, or of a progress, that stands over steps ending with checksum `chain`."""
     return zlib.crc32(data, chain)
-
-
-def pack(record: Record) -> bytes:
-    """The events and messages of a commit as a step's data."""
-    return pack_step(
-        record.events, record.appended, record.amended,
-        transcript=record.head.transcript, run_id=record.head.run_id,
-    )  # fmt: skip
 
 
 def waiting(head: RunState) -> tuple[HITLTask, ...]:

@@ -26,20 +26,18 @@ class ContextCompressionInterceptor(Interceptor):
         max_retries: int = 3,
         strategy: CompressionStrategy | None = None,
     ) -> None:
-        """`max_messages` below 10 count as 10; `max_context_ratio` is in (0, 1]."""
-        self._params = checked(
+        """`max_messages` below 10 count as 10; `max_context_ratio` is in (0, 1].
+
+        `params` are the settings of the moment, as one immutable value.
+        """
+        self.params: CompressionParams = checked(
             CompressionParams(max_messages, max_context_ratio, max_retries, strategy=strategy)
         )
 
     @property
-    def params(self) -> CompressionParams:
-        """The settings of this moment, as one immutable value."""
-        return self._params
-
-    @property
     def enabled(self) -> bool:
         """Is the context compressed at all?"""
-        return self._params.enabled
+        return self.params.enabled
 
     def set_enabled(self, enabled: bool) -> "ContextCompressionInterceptor":
         """Switch compression on or off."""
@@ -84,9 +82,9 @@ class ContextCompressionInterceptor(Interceptor):
     def copy_with(self, max_messages: int) -> "ContextCompressionInterceptor":
         """Another interceptor with the same settings but this threshold; the strategy object is shared."""
         twin = ContextCompressionInterceptor()
-        twin._params = checked(replace(self._params, max_messages=max_messages))
+        twin.params = checked(replace(self.params, max_messages=max_messages))
         return twin
 
     def _set(self, **values: Any) -> "ContextCompressionInterceptor":
-        self._params = checked(replace(self._params, **values))
+        self.params = checked(replace(self.params, **values))
         return self
