@@ -105,7 +105,7 @@ class Driver:
         run can be resumed, unless the control says that it is over. An order to cancel the run is heeded before
         each model call and tool where it was there when the step was stored, and else within WATCH_S.
         """
-        self.state, self._version, self._drained = state, version, drained
+        self.state, self._version = state, version
         self._agent = functools.partial(self._host.agent, agent)
         self._seen = self._host.seen(state.session_id)
         store = self._holder.store
@@ -117,6 +117,7 @@ class Driver:
             if commits is not None:
                 await asyncio.sleep(0)  # those that begin at the same time will have steps to store with ours
             await self._moment("on_agent_start")
+            self._drained = (*self._drained, *drained)  # not before: what is cancelled by now took nothing in
             effects = await self._feed(first)
             while effects:
                 order = self._ordered() if self._asked or store.posted(state.session_id) else None
@@ -231,7 +232,8 @@ class Driver:
         expected, commits = self._version, self._commits
         self._version = expected + 1
         self._drained, self._asked = (), False
-        if at_once or commits is None or commits.runs == 1:
+        alone = commits is None or (commits.runs == 1 and not self._promised)  # promised ones come first
+        if at_once or commits is None or alone:
             holder.store.commit(state.session_id, expected, record)
             return None
         promise = commits.promise(holder.store, Commit(state.session_id, expected, record))
