@@ -261,6 +261,8 @@ class Driver:
     # -- effects ---------------------------------------------------------------------------------------
 
     async def _perform(self, effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
+        if len(effects) == 1 and type(effects[0]) is RunTool:
+            return await self._run(effects[0].call, self._limit)
         runs: list[ToolCall] = []
         following: tuple[Effect, ...] = ()
         for effect in effects:

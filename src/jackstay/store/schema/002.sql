@@ -5,9 +5,9 @@
 -- How a run's next step is written: in one statement that changes nothing unless all is as the run left it.
 CREATE VIEW advances AS SELECT *, 0 AS session, '' AS owner, x'' AS progress, 0 AS seal FROM steps;
 CREATE TRIGGER advance INSTEAD OF INSERT ON advances BEGIN
-    SELECT RAISE(ABORT, '') WHERE NOT EXISTS (SELECT 1 FROM sessions WHERE key = NEW.session AND lease_owner = NEW.owner)
-        OR EXISTS (SELECT 1 FROM inbox WHERE session = NEW.session);
-    INSERT INTO steps VALUES (NEW.id, NEW.first_seq, NULL, NEW.checksum, NEW.data);
-    UPDATE steps SET checksum = NEW.seal, data = NEW.progress WHERE id = NEW.session * 4294967296 + 4294967295;
+    UPDATE steps SET checksum = NEW.seal, data = NEW.progress WHERE id = NEW.session * 4294967296 + 4294967295
+        AND EXISTS (SELECT 1 FROM sessions WHERE key = NEW.session AND lease_owner = NEW.owner)
+        AND NOT EXISTS (SELECT 1 FROM inbox WHERE session = NEW.session);
     SELECT RAISE(ABORT, '') WHERE changes() = 0;
+    INSERT INTO steps VALUES (NEW.id, NEW.first_seq, NULL, NEW.checksum, NEW.data);
 END;
