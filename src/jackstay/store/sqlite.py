@@ -211,7 +211,7 @@ class SQLiteStore:
     def load(self, session_id: str) -> Stored | None:
         """See the port. What was dropped is set aside in the file by the next commit, not by looking at it."""
         with self.database.looking as connection:
-            if tables.key_of(connection, session_id) is None:
+            if tables.session(connection, session_id) is None:  # the usual case in a busy server
                 return None
         with self.database.reading as connection:
             row = tables.session(connection, session_id)
