@@ -43,13 +43,16 @@ class Hold(msgspec.Struct, gc=False):
         And the values for `tables.UPDATE` where the session's row has to change with it; elsewhere how far the
         run has come stands with the step.
         """
-        head, lease, first_seq = record.head, record.lease, steps.first_seq(record)
-        data = pack_step(record.events, record.appended, record.amended, head.transcript, head.run_id)
+        head, lease, events, appended = record.head, record.lease, record.events, record.appended
+        data = pack_step(events, appended, record.amended, head.transcript, head.run_id)
+        first_seq = (events[0].seq if events else None) or head.seq + 1
         version, chain = self.version + 1, steps.link(self.chain, first_seq, None, data)
         step = (self.key, self.owner, self.key * SHIFT + version, first_seq, chain, bytearray(data))
         settled, moved = parted(head)
         whole = lease is None or lease.until - self.until >= ROW_S or settled != self.settled
-        if whole or steps.title(record.appended):
+        for message in appended:
+            whole = whole or (message.role == "user" and message.note is None)  # it may be the session's title
+        if whole:
             return (*step, bytearray(), 0), (*tables.values(version, chain, record, now), self.key)
         made = bytearray(encode((now, *moved)))
         return (*step, made, steps.seal(chain, made)), None

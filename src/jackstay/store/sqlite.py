@@ -57,8 +57,8 @@ class SQLiteStore:
 
     def commit(self, session_id: str, expected: int, record: Record) -> int:
         """See the port. Without a lease it passes while none is live or this store took the one there is."""
-        hold = self._awaiting(session_id, expected, record)
-        if hold is not None:
+        hold = self._held.get(session_id)
+        if hold is not None and not self._tears and hold.awaits(expected, record):
             row, values = hold.next(record, self.now())
             if values is None:
                 self._posted.discard(session_id)  # what is posted from here on comes again, or is in the way
@@ -89,17 +89,12 @@ class SQLiteStore:
             self._keep(session_id, after)
         return outcomes
 
-    def _awaiting(self, session_id: str, expected: int, record: Record) -> Hold | None:
-        """What is held of the session where this is the next step of its run."""
-        hold = self._held.get(session_id)
-        return None if hold is None or self._tears or not hold.awaits(expected, record) else hold
-
     def _write(
         self, connection: sqlite3.Connection, session_id: str, expected: int, record: Record
     ) -> Hold | None:
         """Write the commit; what is held once that is stored."""
-        hold = self._awaiting(session_id, expected, record)
-        if hold is not None:
+        hold = self._held.get(session_id)
+        if hold is not None and not self._tears and hold.awaits(expected, record):
             row, values = hold.next(record, self.now())
             if tables.advance(connection, row):
                 self._posted.discard(session_id)
