@@ -15,7 +15,7 @@ from jackstay.core.wire import encode
 from jackstay.engine.ports import Commit, Lease, PendingSession, Posted, Record, SessionInfo, Stored
 from jackstay.store import leases, steps, tables
 from jackstay.store.database import Database, Synchronous
-from jackstay.store.holds import Hold, held
+from jackstay.store.holds import CHAIN, Hold, held
 from jackstay.store.steps import Mended
 from jackstay.store.tables import SHIFT, Found
 
@@ -103,7 +103,7 @@ class SQLiteStore:
                 connection.execute(tables.UPDATE, values)
                 if record.lease is None:
                     tables.settle(connection, hold.key)
-                return held(record, hold.key, expected + 1, row[4])
+                return held(record, hold.key, expected + 1, row[CHAIN])
         return self._place(connection, session_id, expected, record)
 
     def _keep(self, session_id: str, after: Hold | None) -> None:
@@ -122,9 +122,9 @@ class SQLiteStore:
         if expected == 0:
             ids.session_id(session_id)
             step = steps.next_step(1, steps.seed(session_id), None, record)
-            key = tables.begin(connection, session_id, tables.values(1, step.checksum, record, now))
+            values = tables.values(1, step.checksum, record, now)
+            key = tables.begin(connection, session_id, values, step, record)
             if key is not None:
-                tables.add(connection, key, step, record)
                 return held(record, key, 1, step.checksum)
         tear = self._tears.get(session_id)
         if tear is not None and tear.version != expected:
@@ -138,8 +138,7 @@ class SQLiteStore:
         if tear is not None:
             tables.set_aside(connection, found.key, tear.last, expected)
         connection.execute(tables.UPDATE, (*values, found.key))
-        tables.add(connection, found.key, step, record)
-        waits = tables.is_posted(connection, found.key)
+        waits = tables.add(connection, found.key, step, record)
         (self._posted.add if waits else self._posted.discard)(session_id)
         return held(record, found.key, step.version, step.checksum)
 
@@ -167,7 +166,7 @@ class SQLiteStore:
 
     def post(self, session_id: str, *items: Posted, expected: int | None = None) -> int:
         """See the port."""
-        number: int | None = None
+        number = 0
         with self.database.writing as connection:
             found = tables.found(connection, session_id)
             if found is None:
@@ -176,11 +175,11 @@ class SQLiteStore:
                 raise Conflict(session_id, expected, found.version)
             for item in items:
                 try:
-                    number = connection.execute(tables.POST, (found.key, item.key, encode(item))).lastrowid
+                    number = tables.post(connection, found.key, item.key, encode(item))
                 except sqlite3.IntegrityError:
                     raise AlreadyDecided(session_id, item.key) from None
             self._posted.add(session_id)
-        return number or 0
+        return number
 
     def posted(self, session_id: str) -> bool:
         """See the port."""
