@@ -39,8 +39,8 @@ class Calibration(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     def correct(self, estimated: int, length: int) -> int:
         """The corrected estimate for `length` messages: fresh counts stand, the rest is guessed."""
         if self.real and length >= self.length and estimated >= self.estimated:
-            return self.real + round((estimated - self.estimated) * self.factor)
-        return round(estimated * self.factor)
+            return self.real + int((estimated - self.estimated) * self.factor + 0.5)
+        return int(estimated * self.factor + 0.5)
 
 
 UNCALIBRATED = Calibration()

@@ -10,7 +10,8 @@ RunId = NewType("RunId", str)
 CallId = NewType("CallId", str)
 
 _SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}\Z")
-_CALL_ID = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")  # what every provider takes back
+_LONGEST = 64
+_CALL_ID = re.compile(rf"[A-Za-z0-9_-]{{1,{_LONGEST}}}\Z")  # what every provider takes back
 
 
 def session_id(text: str) -> SessionId:
@@ -22,4 +23,5 @@ def session_id(text: str) -> SessionId:
 
 def is_call_id(text: str) -> bool:
     """Can this id be sent back to every provider unchanged?"""
-    return _CALL_ID.match(text) is not None
+    plain = text.isascii() and text.isidentifier() and len(text) <= _LONGEST  # most are
+    return plain or _CALL_ID.match(text) is not None

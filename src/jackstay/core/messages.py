@@ -147,11 +147,10 @@ def observation(result: ToolResult) -> Message:
 def snapshot(value: Any) -> Any:
     """A copy of plain JSON data that shares nothing mutable with the original."""
     if isinstance(value, dict):
-        made = value.copy()
-        for name, item in value.items():
+        for item in value.values():
             if type(item) not in _ATOMS:
-                made[name] = snapshot(item)
-        return made
+                return {name: snapshot(item) for name, item in value.items()}
+        return value.copy()
     if isinstance(value, list):
         return [v if type(v) in _ATOMS else snapshot(v) for v in value]
     return value

@@ -131,12 +131,12 @@ def _answers(results: Sequence[Message]) -> dict[str, str]:
 def _rows(known: _Known, events: Iterable[Event], run_id: str) -> list[Row]:
     """The events as rows; a row of another time or run is announced by one that holds just these."""
     rows: list[Row] = []
-    at: float | None = None
-    run = run_id
+    at, run = None, run_id
     for event in events:
         if event.at != at or event.run_id != run:
-            rows.append((event.at,) if event.run_id == run else (event.at, event.run_id))
-            at, run = event.at, event.run_id
+            at = event.at
+            rows.append((at,) if event.run_id == run else (at, event.run_id))
+            run = event.run_id
         rows.append(_EVENTS.get(type(event), _refuse)(known, event))
     return rows
 

@@ -15,7 +15,7 @@ from jackstay.core.events import (
 )
 from jackstay.core.facts import CallFacts
 from jackstay.core.inputs import Cancelled, Observed
-from jackstay.core.messages import Message, Part, ToolCall, ToolResult, observation, snapshot
+from jackstay.core.messages import Message, Part, ToolCall, ToolResult, snapshot
 from jackstay.core.state import Batch, BatchCall
 from jackstay.engine import discipline, loops, subagents, texts
 from jackstay.engine.bounds import RunBounds
@@ -169,14 +169,13 @@ def finish(draft: Draft, item: BatchCall, result: ToolResult, took_s: float) -> 
 
 def _record(draft: Draft, batch: Batch, calls: list[BatchCall]) -> Batch:
     """The batch with its calls as they are now; known results go into the transcript, in call order."""
-    found: list[Message] = []
-    for item in calls[batch.told :]:
+    told = batch.told
+    for item in calls[told:]:
         if item.result is None:
             break
-        found.append(observation(item.result))
-    if found:
-        draft.say(*found)
-    return replace(batch, calls=tuple(calls), told=batch.told + len(found))
+        draft.say(Message("tool", (item.result,)))
+        told += 1
+    return replace(batch, calls=tuple(calls), told=told)
 
 
 def observed(draft: Draft, seen: Observed, bounds: RunBounds) -> bool:
@@ -224,7 +223,8 @@ def _returned(draft: Draft, item: BatchCall, seen: Observed, bounds: RunBounds) 
     if draft.state.policy.mode != "off":
         result, outcome = discipline.observe(draft, item.call, item.facts, result, bounds)
     done = finish(draft, item, result, seen.took_s)
-    discipline.tell(draft, outcome)
+    if outcome is not None:
+        discipline.tell(draft, outcome)
     if result.truncated and not draft.state.recallable:
         draft.set(recallable=True)  # the text the model reads names the tool that reads the rest
     return done

@@ -63,7 +63,7 @@ class Draft(msgspec.Struct, gc=False):
 
     def say(self, *messages: Message) -> None:
         """Add messages to the transcript."""
-        self.appended += messages
+        self.appended.extend(messages)
         self.transcript = self.transcript.append(*messages)
 
     def amend(self, index: int, message: Message) -> None:

@@ -130,7 +130,8 @@ def _take_batch(
         )
         batch = Batch(refused)
     else:
-        batch = Batch(tuple([judging.judge(draft, c, f, bounds) for c, f in zip(calls, facts, strict=True)]))
+        judged = [judging.judge(draft, call, facts[at], bounds) for at, call in enumerate(calls)]
+        batch = Batch(tuple(judged))
     if batch.waiting:
         acting.suspend(draft, batch)
     elif acting.start(draft, batch, bounds):

@@ -124,8 +124,13 @@ class Agent:
         self._bounds = replace(bounds, compression=compression, loops=loops, hitl=asks, grants=grants)
         return self._bounds
 
-    async def facts(self, state: RunState, call: ToolCall, *, look: str | None = None) -> CallFacts:
-        """What is to be known about a call before it is judged. `look` is that from before the task."""
+    @property
+    def is_plain(self) -> bool:
+        """Does nobody have a say about its calls but the rules: neither a guard nor a person?"""
+        return self.guard is None and (self._hitl is None or not self._hitl.enabled)
+
+    def plain_facts(self, call: ToolCall) -> CallFacts:
+        """What the call and its tool say by themselves."""
         tool = self.tools.get(call.tool)
         if tool is None:
             return CallFacts(known=False, nearest=_nearest(call.tool, self.tools))
@@ -135,7 +140,14 @@ class Agent:
         invalid = tool.check(call.args)
         if invalid is not None:
             return CallFacts(invalid=invalid, effects=spec.effects, idempotent=spec.idempotent)
-        facts = self._facts_of(call, spec)
+        return self._facts_of(call, spec)
+
+    async def facts(self, state: RunState, call: ToolCall, *, look: str | None = None) -> CallFacts:
+        """What is to be known about a call before it is judged. `look` is that from before the task."""
+        facts = self.plain_facts(call)
+        if self.is_plain or not facts.known or facts.invalid is not None or call.problem is not None:
+            return facts
+        spec = self.tools[call.tool].spec
         if self.guard is not None:
             facts = await self.guard.facts(state, call, facts, look=look, data=self.bounds.data)
         hitl = self._hitl

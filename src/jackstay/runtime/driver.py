@@ -263,6 +263,8 @@ class Driver:
     # -- effects ---------------------------------------------------------------------------------------
 
     async def _perform(self, effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
+        if len(effects) == 1 and type(effects[0]) is RunTool:
+            return await self._run(effects[0].call, self._limit)
         runs: list[ToolCall] = []
         following: tuple[Effect, ...] = ()
         for effect in effects:
@@ -320,7 +322,7 @@ class Driver:
             message, calls = reply.message, reply.message.calls
             if calls and hooks["on_action_start"]:
                 message, calls = await before_judging(agent, self.state, message)
-            facts = await self._facts(agent, calls) if calls else ()
+            facts = tuple(map(agent.plain_facts, calls)) if agent.is_plain else await self._facts(agent, calls)
         except ModelError as failure:
             error = replace(failure.info, message=redact(failure.info.message))  # servers repeat keys
             self._overflow = error if error.kind == "overflow" else None

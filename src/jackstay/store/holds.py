@@ -9,6 +9,7 @@ from jackstay.engine.ports import Record
 from jackstay.store import steps, tables
 from jackstay.store.tables import SHIFT
 
+CHAIN = 3  # where a row for `tables.ADVANCE` holds the step's checksum
 ROW_S = 10.0  # the row of a running session is written anew when its lease is this much behind, in seconds
 
 
@@ -43,24 +44,27 @@ class Hold(msgspec.Struct, gc=False):
         And the values for `tables.UPDATE` where the session's row has to change with it; elsewhere how far the
         run has come stands with the step.
         """
-        head, lease, first_seq = record.head, record.lease, steps.first_seq(record)
-        data = pack_step(record.events, record.appended, record.amended, head.transcript, head.run_id)
+        head, lease, events, appended = record.head, record.lease, record.events, record.appended
+        data = pack_step(events, appended, record.amended, head.transcript, head.run_id)
+        first_seq = (events[0].seq if events else None) or head.seq + 1
         version, chain = self.version + 1, steps.link(self.chain, first_seq, None, data)
-        step = (self.key, self.owner, self.key * SHIFT + version, first_seq, chain, bytearray(data))
+        step = (self.owner, self.key * SHIFT + version, first_seq, chain, bytearray(data))
         settled, moved = parted(head)
         whole = lease is None or lease.until - self.until >= ROW_S or settled != self.settled
-        if whole or steps.title(record.appended):
+        for message in appended:
+            whole = whole or (message.role == "user" and message.note is None)  # it may be the session's title
+        if whole:
             return (*step, bytearray(), 0), (*tables.values(version, chain, record, now), self.key)
         made = bytearray(encode((now, *moved)))
         return (*step, made, steps.seal(chain, made)), None
 
     def take(self, row: Values) -> None:
         """The step of this row is stored, and the session's row is as it was."""
-        self.version, self.chain = self.version + 1, row[4]
+        self.version, self.chain = self.version + 1, row[CHAIN]
 
     def after(self, row: Values) -> "Hold":
         """What is held once the step of this row is stored."""
-        return Hold(self.owner, self.until, self.key, self.version + 1, row[4], self.run_id, self.settled)
+        return Hold(self.owner, self.until, self.key, self.version + 1, row[CHAIN], self.run_id, self.settled)
 
 
 def held(record: Record, key: int, version: int, chain: int) -> Hold | None:

@@ -15,7 +15,7 @@ from jackstay.core.wire import encode
 from jackstay.engine.ports import Commit, Lease, PendingSession, Posted, Record, SessionInfo, Stored
 from jackstay.store import leases, steps, tables
 from jackstay.store.database import Database, Synchronous
-from jackstay.store.holds import Hold, held
+from jackstay.store.holds import CHAIN, Hold, held
 from jackstay.store.steps import Mended
 from jackstay.store.tables import SHIFT, Found
 
@@ -57,8 +57,8 @@ class SQLiteStore:
 
     def commit(self, session_id: str, expected: int, record: Record) -> int:
         """See the port. Without a lease it passes while none is live or this store took the one there is."""
-        hold = self._awaiting(session_id, expected, record)
-        if hold is not None:
+        hold = self._held.get(session_id)
+        if hold is not None and not self._tears and hold.awaits(expected, record):
             row, values = hold.next(record, self.now())
             if values is None:
                 self._posted.discard(session_id)  # what is posted from here on comes again, or is in the way
@@ -89,17 +89,12 @@ class SQLiteStore:
             self._keep(session_id, after)
         return outcomes
 
-    def _awaiting(self, session_id: str, expected: int, record: Record) -> Hold | None:
-        """What is held of the session where this is the next step of its run."""
-        hold = self._held.get(session_id)
-        return None if hold is None or self._tears or not hold.awaits(expected, record) else hold
-
     def _write(
         self, connection: sqlite3.Connection, session_id: str, expected: int, record: Record
     ) -> Hold | None:
         """Write the commit; what is held once that is stored."""
-        hold = self._awaiting(session_id, expected, record)
-        if hold is not None:
+        hold = self._held.get(session_id)
+        if hold is not None and not self._tears and hold.awaits(expected, record):
             row, values = hold.next(record, self.now())
             if tables.advance(connection, row):
                 self._posted.discard(session_id)
@@ -108,7 +103,7 @@ class SQLiteStore:
                 connection.execute(tables.UPDATE, values)
                 if record.lease is None:
                     tables.settle(connection, hold.key)
-                return held(record, hold.key, expected + 1, row[4])
+                return held(record, hold.key, expected + 1, row[CHAIN])
         return self._place(connection, session_id, expected, record)
 
     def _keep(self, session_id: str, after: Hold | None) -> None:
@@ -127,9 +122,9 @@ class SQLiteStore:
         if expected == 0:
             ids.session_id(session_id)
             step = steps.next_step(1, steps.seed(session_id), None, record)
-            key = tables.begin(connection, session_id, tables.values(1, step.checksum, record, now))
+            values = tables.values(1, step.checksum, record, now)
+            key = tables.begin(connection, session_id, values, step, record)
             if key is not None:
-                tables.add(connection, key, step, record)
                 return held(record, key, 1, step.checksum)
         tear = self._tears.get(session_id)
         if tear is not None and tear.version != expected:
@@ -143,8 +138,7 @@ class SQLiteStore:
         if tear is not None:
             tables.set_aside(connection, found.key, tear.last, expected)
         connection.execute(tables.UPDATE, (*values, found.key))
-        tables.add(connection, found.key, step, record)
-        waits = tables.is_posted(connection, found.key)
+        waits = tables.add(connection, found.key, step, record)
         (self._posted.add if waits else self._posted.discard)(session_id)
         return held(record, found.key, step.version, step.checksum)
 
@@ -172,7 +166,7 @@ class SQLiteStore:
 
     def post(self, session_id: str, *items: Posted, expected: int | None = None) -> int:
         """See the port."""
-        number: int | None = None
+        number = 0
         with self.database.writing as connection:
             found = tables.found(connection, session_id)
             if found is None:
@@ -181,11 +175,11 @@ class SQLiteStore:
                 raise Conflict(session_id, expected, found.version)
             for item in items:
                 try:
-                    number = connection.execute(tables.POST, (found.key, item.key, encode(item))).lastrowid
+                    number = tables.post(connection, found.key, item.key, encode(item))
                 except sqlite3.IntegrityError:
                     raise AlreadyDecided(session_id, item.key) from None
             self._posted.add(session_id)
-        return number or 0
+        return number
 
     def posted(self, session_id: str) -> bool:
         """See the port."""
@@ -211,7 +205,7 @@ class SQLiteStore:
     def load(self, session_id: str) -> Stored | None:
         """See the port. What was dropped is set aside in the file by the next commit, not by looking at it."""
         with self.database.looking as connection:
-            if tables.key_of(connection, session_id) is None:
+            if tables.session(connection, session_id) is None:  # the usual case in a busy server
                 return None
         with self.database.reading as connection:
             row = tables.session(connection, session_id)

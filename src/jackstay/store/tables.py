@@ -33,12 +33,12 @@ UPDATE = """
         head = ?14, title = CASE title WHEN '' THEN ?15 ELSE title END
     WHERE key = ?16"""
 ADVANCE = """
-    INSERT INTO advances (session, owner, id, first_seq, checksum, data, progress, seal)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?)"""
-POST = "INSERT INTO inbox (session, key, item) VALUES (?, ?, ?)"
+    INSERT INTO advances (owner, id, first_seq, checksum, data, progress, seal) VALUES (?, ?, ?, ?, ?, ?, ?)"""
+_POST = "INSERT INTO inbox (session, key, item) VALUES (?, ?, ?)"
 _INSERT_STEP = "INSERT INTO steps (id, first_seq, checksum, data, run_id) VALUES (?, ?, ?, ?, ?)"
 _INSERT_ARTIFACT = "INSERT OR REPLACE INTO artifacts (session, call_id, text) VALUES (?, ?, ?)"
-_EXPECT = "INSERT OR IGNORE INTO steps (id, first_seq, checksum, data) VALUES (?, 0, 0, x'')"
+_EXPECT = "INSERT OR REPLACE INTO steps (id, first_seq, checksum, data, run_id) VALUES (?, 0, 0, x'', ?)"
+_INTERRUPT = "UPDATE steps SET run_id = NULL WHERE id = ?"
 _SETTLE = "DELETE FROM steps WHERE id = ?"
 _HEAD_COLUMNS = "key, version, chain, lease_owner, lease_until, checksum, head, id"
 _HEAD = f"SELECT {_HEAD_COLUMNS} FROM sessions WHERE id = ?"
@@ -123,23 +123,38 @@ def _usage(usage: Usage) -> bytearray:
     return bytearray() if usage == NO_USAGE else bytearray(encode(msgspec.structs.astuple(usage)))
 
 
-def add(connection: sqlite3.Connection, key: int, step: Step, record: Record) -> None:
-    """What a commit writes into the other tables."""
+def begin(
+    connection: sqlite3.Connection, session_id: str, row: tuple[object, ...], step: Step, record: Record
+) -> int | None:
+    """Write the first commit of a session; its key, or None where there is one of that name."""
+    made = connection.execute(INSERT, (*row, session_id))
+    key = made.lastrowid if made.rowcount else None
+    if key is not None:
+        _add(connection, key, step, record)
+        if record.lease is not None:
+            place = (key * SHIFT + PROGRESS, 0, 0, bytearray(), record.lease.owner)
+            connection.execute(_INSERT_STEP, place)
+    return key
+
+
+def add(connection: sqlite3.Connection, key: int, step: Step, record: Record) -> bool:
+    """What a commit writes into the other tables. True when something waits in the inbox after it."""
+    _add(connection, key, step, record)
+    for number in record.drained:
+        connection.execute("DELETE FROM inbox WHERE number = ? AND session = ?", (number, key))
+    waits = connection.execute(_IS_POSTED, (key,)).fetchone() is not None
+    if record.lease is None:
+        settle(connection, key)
+    else:
+        connection.execute(_EXPECT, (key * SHIFT + PROGRESS, None if waits else record.lease.owner))
+    return waits
+
+
+def _add(connection: sqlite3.Connection, key: int, step: Step, record: Record) -> None:
     step_id, data = key * SHIFT + step.version, bytearray(step.data)
     connection.execute(_INSERT_STEP, (step_id, step.first_seq, step.checksum, data, step.run_id))
     for artifact in record.artifacts:
         connection.execute(_INSERT_ARTIFACT, (key, artifact.call_id, artifact.text))
-    for number in record.drained:
-        connection.execute("DELETE FROM inbox WHERE number = ? AND session = ?", (number, key))
-    if record.lease is None:
-        settle(connection, key)
-    else:
-        connection.execute(_EXPECT, (key * SHIFT + PROGRESS,))
-
-
-def is_posted(connection: sqlite3.Connection, key: int) -> bool:
-    """Does anything wait in the session's inbox?"""
-    return connection.execute(_IS_POSTED, (key,)).fetchone() is not None
 
 
 def set_aside(connection: sqlite3.Connection, key: int, after: int, version: int) -> None:
@@ -197,10 +212,10 @@ def found(connection: sqlite3.Connection, session_id: str) -> Found | None:
     return Found(key, version, chain, run_id, lease(owner, until))
 
 
-def begin(connection: sqlite3.Connection, session_id: str, row: tuple[object, ...]) -> int | None:
-    """Add the session; its key, or None where there is one of that name."""
-    made = connection.execute(INSERT, (*row, session_id))
-    return made.lastrowid if made.rowcount else None
+def post(connection: sqlite3.Connection, key: int, name: str, item: bytes) -> int:
+    """Put an item into the inbox; its number. The run that is under way has to look before its next step."""
+    connection.execute(_INTERRUPT, (key * SHIFT + PROGRESS,))
+    return connection.execute(_POST, (key, name, item)).lastrowid or 0
 
 
 def advance(connection: sqlite3.Connection, row: tuple[object, ...]) -> bool:

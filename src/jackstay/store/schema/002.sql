@@ -1,13 +1,13 @@
 -- A session whose run is under way has its whole head in its row as it was at `version`. How far the run has
 -- come since (core.progress) is in the row of steps that ends the session's range, with the id of version
--- 2^32 - 1: data is the progress, checksum goes on from that of the newest step.
+-- 2^32 - 1: data is the progress, checksum goes on from that of the newest step, run_id is the owner of the
+-- lease as long as nothing is posted.
 
 -- How a run's next step is written: in one statement that changes nothing unless all is as the run left it.
-CREATE VIEW advances AS SELECT *, 0 AS session, '' AS owner, x'' AS progress, 0 AS seal FROM steps;
+CREATE VIEW advances AS SELECT *, '' AS owner, x'' AS progress, 0 AS seal FROM steps;
 CREATE TRIGGER advance INSTEAD OF INSERT ON advances BEGIN
-    SELECT RAISE(ABORT, '') WHERE NOT EXISTS (SELECT 1 FROM sessions WHERE key = NEW.session AND lease_owner = NEW.owner)
-        OR EXISTS (SELECT 1 FROM inbox WHERE session = NEW.session);
-    INSERT INTO steps VALUES (NEW.id, NEW.first_seq, NULL, NEW.checksum, NEW.data);
-    UPDATE steps SET checksum = NEW.seal, data = NEW.progress WHERE id = NEW.session * 4294967296 + 4294967295;
+    UPDATE steps SET checksum = NEW.seal, data = NEW.progress
+        WHERE id = NEW.id | 4294967295 AND run_id = NEW.owner;
     SELECT RAISE(ABORT, '') WHERE changes() = 0;
+    INSERT INTO steps VALUES (NEW.id, NEW.first_seq, NULL, NEW.checksum, NEW.data);
 END;
