@@ -9,14 +9,14 @@ from jackstay.engine.ports import Record
 from jackstay.store import steps, tables
 from jackstay.store.tables import SHIFT
 
-CHAIN = 3  # where a row for `tables.ADVANCE` holds the step's checksum
+CHAIN, SEAL = 4, 7  # where a row for `tables.ADVANCE` holds the step's checksum and that of the progress
 ROW_S = 10.0  # the row of a running session is written anew when its lease is this much behind, in seconds
 
 
 class Hold(msgspec.Struct, gc=False):
     """A lease taken through this store, and what the session came to with the last commit.
 
-    `until` and `settled` are those of the session's row.
+    `until` and `settled` are those of the session's row, `seal` is that of the progress.
     """
 
     owner: str
@@ -24,6 +24,7 @@ class Hold(msgspec.Struct, gc=False):
     key: int
     version: int
     chain: int
+    seal: int
     run_id: str
     settled: Values
 
@@ -48,23 +49,24 @@ class Hold(msgspec.Struct, gc=False):
         data = pack_step(events, appended, record.amended, head.transcript, head.run_id)
         first_seq = (events[0].seq if events else None) or head.seq + 1
         version, chain = self.version + 1, steps.link(self.chain, first_seq, None, data)
-        step = (self.owner, self.key * SHIFT + version, first_seq, chain, bytearray(data))
+        step = (self.owner, self.seal, self.key * SHIFT + version, first_seq, chain, bytearray(data))
         settled, moved = parted(head)
         whole = lease is None or lease.until - self.until >= ROW_S or settled != self.settled
         for message in appended:
             whole = whole or (message.role == "user" and message.note is None)  # it may be the session's title
         if whole:
-            return (*step, bytearray(), 0), (*tables.values(version, chain, record, now), self.key)
+            return (*step, bytearray(), chain, 0), (*tables.values(version, chain, record, now), self.key)
         made = bytearray(encode((now, *moved)))
-        return (*step, made, steps.seal(chain, made)), None
+        return (*step, made, steps.seal(chain, made), lease.until if lease is not None else 0), None
 
     def take(self, row: Values) -> None:
         """The step of this row is stored, and the session's row is as it was."""
-        self.version, self.chain = self.version + 1, row[CHAIN]
+        self.version, self.chain, self.seal = self.version + 1, row[CHAIN], row[SEAL]
 
     def after(self, row: Values) -> "Hold":
         """What is held once the step of this row is stored."""
-        return Hold(self.owner, self.until, self.key, self.version + 1, row[CHAIN], self.run_id, self.settled)
+        version, chain, seal = self.version + 1, row[CHAIN], row[SEAL]
+        return Hold(self.owner, self.until, self.key, version, chain, seal, self.run_id, self.settled)
 
 
 def held(record: Record, key: int, version: int, chain: int) -> Hold | None:
@@ -73,4 +75,4 @@ def held(record: Record, key: int, version: int, chain: int) -> Hold | None:
     if lease is None:
         return None
     settled, _ = parted(head)
-    return Hold(lease.owner, lease.until, key, version, chain, head.run_id, settled)
+    return Hold(lease.owner, lease.until, key, version, chain, chain, head.run_id, settled)

@@ -62,10 +62,15 @@ class SQLiteStore:
             row, values = hold.next(record, self.now())
             if values is None:
                 self._posted.discard(session_id)  # what is posted from here on comes again, or is in the way
-                if self.database.changed(tables.ADVANCE, row):
+                stored = False
+                try:
+                    stored = self.database.changed(tables.ADVANCE, row)
+                finally:
+                    if not stored:
+                        self._posted.add(session_id)
+                if stored:
                     hold.take(row)
                     return expected + 1
-                self._posted.add(session_id)
         with self.database.writing as connection:
             after = self._write(connection, session_id, expected, record)
         self._keep(session_id, after)
@@ -74,19 +79,28 @@ class SQLiteStore:
     def commit_all(self, commits: Sequence[Commit]) -> list[int | Exception]:
         """See the port."""
         outcomes: list[int | Exception] = []
-        stored: list[tuple[str, Hold | None]] = []
-        with self.database.writing as connection:
-            for commit in commits:
-                try:
-                    stored.append((commit.session_id, self._write(connection, *commit)))
-                except sqlite3.Error:
-                    raise
-                except Exception as problem:  # this one's alone, and nothing of it is written
-                    outcomes.append(problem)
-                else:
-                    outcomes.append(commit.expected + 1)
-        for session_id, after in stored:
-            self._keep(session_id, after)
+        before: dict[str, Hold | None] = {}
+        try:
+            with self.database.writing as connection:
+                for session_id, expected, record in commits:
+                    try:
+                        after = self._write(connection, session_id, expected, record)
+                    except sqlite3.IntegrityError as problem:
+                        outcomes.append(self.database.explained(problem))
+                    except sqlite3.Error:
+                        raise
+                    except Exception as problem:  # this one's alone, and nothing of it is written
+                        outcomes.append(problem)
+                    else:
+                        outcomes.append(expected + 1)
+                        before.setdefault(session_id, self._held.get(session_id))
+                        self._hold(session_id, after)
+        except BaseException:  # none is stored
+            for session_id, hold in before.items():
+                self._hold(session_id, hold)
+            raise
+        for session_id in before:
+            self._tears.pop(session_id, None)
         return outcomes
 
     def _write(
@@ -104,11 +118,23 @@ class SQLiteStore:
                 if record.lease is None:
                     tables.settle(connection, hold.key)
                 return held(record, hold.key, expected + 1, row[CHAIN])
-        return self._place(connection, session_id, expected, record)
+        connection.execute("SAVEPOINT place")
+        try:
+            return self._place(connection, session_id, expected, record)
+        except BaseException:
+            if connection.in_transaction:  # a full disk has ended it
+                connection.execute("ROLLBACK TO place")
+            raise
+        finally:
+            if connection.in_transaction:
+                connection.execute("RELEASE place")
 
     def _keep(self, session_id: str, after: Hold | None) -> None:
         """The commit is stored."""
         self._tears.pop(session_id, None)
+        self._hold(session_id, after)
+
+    def _hold(self, session_id: str, after: Hold | None) -> None:
         if after is None:
             self._held.pop(session_id, None)
         else:
@@ -158,11 +184,7 @@ class SQLiteStore:
     def renew(self, session_id: str, lease: Lease) -> bool:
         """See the port. False also when nobody holds it: what was given back is claimed by a commit only."""
         with self.database.writing as connection:
-            changed = connection.execute(
-                "UPDATE sessions SET lease_until = ? WHERE id = ? AND lease_owner = ?",
-                (lease.until, session_id, lease.owner),
-            ).rowcount
-        return changed > 0
+            return tables.renew(connection, session_id, lease)
 
     def post(self, session_id: str, *items: Posted, expected: int | None = None) -> int:
         """See the port."""
