@@ -196,7 +196,7 @@ def _head(store: "SQLiteStore", session_id: str, *, repair: bool) -> list[str]:
         kept = list(steps.readable(tables.steps_after(connection, row.key * SHIFT)))
         rows = steps.read(session_id, kept)
         state, said = (_ended if row.head.is_sound else _rebuilt)(session_id, row, kept, rows)
-        version, chain = row.version, row.chain
+        version, chain = row.version, row.chain if isinstance(row.chain, int) else 0  # damage makes others
         if version == 0 and kept:  # a row made for a session that had lost its own
             version, chain = kept[-1].version, kept[-1].checksum
         mended = steps.mend(state, rows)
