@@ -36,7 +36,7 @@ from jackstay.runtime.agent import Agent
 from jackstay.runtime.asking import once, summaries
 from jackstay.runtime.below import children
 from jackstay.runtime.calls import Above, Running, run_call
-from jackstay.runtime.commits import Commits, Promise, commits_of
+from jackstay.runtime.commits import Commits, Promise
 from jackstay.runtime.control import Control, Watch, end_below
 from jackstay.runtime.guard import BASELINE_KEY
 from jackstay.runtime.lease import Holder
@@ -77,8 +77,10 @@ class Host(Protocol):
 class Driver:
     """Drives one request of one session to its end."""
 
-    def __init__(self, host: Host, holder: Holder, *, publish: Publish | None, control: Control) -> None:
-        self._host, self._holder, self._control = host, holder, control
+    def __init__(
+        self, host: Host, holder: Holder, *, publish: Publish | None, control: Control, commits: Commits | None
+    ) -> None:
+        self._host, self._holder, self._control, self._commits = host, holder, control, commits
         self._listened, self._publish = publish is not None, publish or _unheard_of
         self.state: RunState
         self._agent: Callable[[], Agent]  # as it is configured at the moment of asking
@@ -86,7 +88,6 @@ class Driver:
         self._version = 0
         self._drained: Sequence[int] = ()
         self._artifacts: list[Artifact] = []
-        self._commits: Commits | None = None
         self._promised: dict[Promise, Step] = {}  # steps that are decided, not yet stored and not yet told
         self._asked = False  # interceptors, since the last commit: they may have ordered the end of the run
         self._look: str | None = None
@@ -110,12 +111,7 @@ class Driver:
         self._seen = self._host.seen(state.session_id)
         store = self._holder.store
         self._watch.start()
-        commits = self._commits = commits_of(store)
-        if commits is not None:
-            commits.runs += 1
         try:
-            if commits is not None:
-                await asyncio.sleep(0)  # those that begin at the same time will have steps to store with ours
             await self._moment("on_agent_start")
             effects = await self._feed(first)
             while effects:
@@ -137,8 +133,6 @@ class Driver:
             self._take(Cancelled(self._host.now(), str(problem), resumable=True))
             raise
         finally:
-            if commits is not None:
-                commits.runs -= 1
             self._watch.stop()
             self._limit.close()
         return self.state
