@@ -215,7 +215,7 @@ class Driver:
                     log.exception("interceptor=%s moment=on_event event=%s", name, event.type)
 
     def _commit(self, made: Step, *, at_once: bool = False) -> Promise | None:
-        """Store the step, or promise it where other runs have steps to store too."""
+        """Store the step, or promise it where other runs, or other tools of this one, store theirs too."""
         state, artifacts, holder = made.state, made.artifacts, self._holder
         if self._artifacts:
             artifacts = (*self._artifacts, *artifacts)
@@ -225,7 +225,8 @@ class Driver:
         expected, commits = self._version, self._commits
         self._version = expected + 1
         self._drained, self._asked = (), False
-        if at_once or commits is None or commits.runs == 1:
+        alone = commits is None or (commits.runs == 1 and not self._running and not self._promised)
+        if commits is None or alone or at_once:
             holder.store.commit(state.session_id, expected, record)
             return None
         promise = commits.promise(holder.store, Commit(state.session_id, expected, record))
