@@ -14,7 +14,7 @@ from jackstay.core.messages import JsonObject
 
 MAX_PERIOD = 8
 _SHOWN = 100  # characters of a call's arguments that a message repeats
-_MARK = 12  # hex digits of a fingerprint
+_MARK = 8  # hex digits of a fingerprint: of the two dozen that are compared
 _LOOKED_AT = 6_000  # characters at each end of a result that are read; between them every one counts
 
 RUNGS: tuple[str, ...] = ("remind", "replan", "ask", "stop")

@@ -22,11 +22,21 @@ class Promise:
 
 
 class Commits:
-    """The commits of the runs that share a store and an event loop. `runs` counts those under way."""
+    """The commits of the runs that share a store and an event loop: `with commits:` is around each of them.
+
+    `runs` counts those under way.
+    """
 
     def __init__(self) -> None:
         self.runs = 0
         self._promised: list[Promise] = []
+
+    def __enter__(self) -> "Commits":
+        self.runs += 1
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.runs -= 1
 
     def promise(self, store: SessionStore, commit: Commit) -> Promise:
         """Store the commit before the loop begins its next round, with all others promised until then."""

@@ -36,7 +36,7 @@ from jackstay.runtime.agent import Agent
 from jackstay.runtime.asking import once, summaries
 from jackstay.runtime.below import children
 from jackstay.runtime.calls import Above, Running, run_call
-from jackstay.runtime.commits import Commits, Promise, commits_of
+from jackstay.runtime.commits import Commits, Promise
 from jackstay.runtime.control import Control, Watch, end_below
 from jackstay.runtime.guard import BASELINE_KEY
 from jackstay.runtime.lease import Holder
@@ -77,8 +77,10 @@ class Host(Protocol):
 class Driver:
     """Drives one request of one session to its end."""
 
-    def __init__(self, host: Host, holder: Holder, *, publish: Publish | None, control: Control) -> None:
-        self._host, self._holder, self._control = host, holder, control
+    def __init__(
+        self, host: Host, holder: Holder, *, publish: Publish | None, control: Control, commits: Commits | None
+    ) -> None:
+        self._host, self._holder, self._control, self._commits = host, holder, control, commits
         self._listened, self._publish = publish is not None, publish or _unheard_of
         self.state: RunState
         self._agent: Callable[[], Agent]  # as it is configured at the moment of asking
@@ -86,7 +88,6 @@ class Driver:
         self._version = 0
         self._drained: Sequence[int] = ()
         self._artifacts: list[Artifact] = []
-        self._commits: Commits | None = None
         self._promised: dict[Promise, Step] = {}  # steps that are decided, not yet stored and not yet told
         self._asked = False  # interceptors, since the last commit: they may have ordered the end of the run
         self._look: str | None = None
@@ -110,12 +111,7 @@ class Driver:
         self._seen = self._host.seen(state.session_id)
         store = self._holder.store
         self._watch.start()
-        commits = self._commits = commits_of(store)
-        if commits is not None:
-            commits.runs += 1
         try:
-            if commits is not None:
-                await asyncio.sleep(0)  # those that begin at the same time will have steps to store with ours
             await self._moment("on_agent_start")
             self._drained = (*self._drained, *drained)  # not before: what is cancelled by now took nothing in
             effects = await self._feed(first)
@@ -138,8 +134,6 @@ class Driver:
             self._take(Cancelled(self._host.now(), str(problem), resumable=True))
             raise
         finally:
-            if commits is not None:
-                commits.runs -= 1
             self._watch.stop()
             self._limit.close()
         return self.state
@@ -222,7 +216,7 @@ class Driver:
                     log.exception("interceptor=%s moment=on_event event=%s", name, event.type)
 
     def _commit(self, made: Step, *, at_once: bool = False) -> Promise | None:
-        """Store the step, or promise it where other runs have steps to store too."""
+        """Store the step, or promise it where other runs, or other tools of this one, store theirs too."""
         state, artifacts, holder = made.state, made.artifacts, self._holder
         if self._artifacts:
             artifacts = (*self._artifacts, *artifacts)
@@ -232,8 +226,8 @@ class Driver:
         expected, commits = self._version, self._commits
         self._version = expected + 1
         self._drained, self._asked = (), False
-        alone = commits is None or (commits.runs == 1 and not self._promised)  # promised ones come first
-        if at_once or commits is None or alone:
+        alone = commits is None or (commits.runs == 1 and not self._running and not self._promised)
+        if commits is None or alone or at_once:
             holder.store.commit(state.session_id, expected, record)
             return None
         promise = commits.promise(holder.store, Commit(state.session_id, expected, record))

@@ -1,5 +1,6 @@
 """One request to an agent: a prompt, or the wish to go on, with the session it belongs to."""
 
+import asyncio
 import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from jackstay.engine.stopping import ordered
 from jackstay.runtime.agent import Agent
 from jackstay.runtime.below import undecided
 from jackstay.runtime.calls import clean
+from jackstay.runtime.commits import Commits, commits_of
 from jackstay.runtime.control import Control, end_below
 from jackstay.runtime.driver import Driver
 from jackstay.runtime.guard import BASELINE_KEY
@@ -91,9 +93,22 @@ class PromptRequest:
         return stream_sync(self.stream)
 
     async def _run(self, publish: Callable[[Event], None] | None, control: Control) -> RunState:
-        engine = self._engine
-        session = self._session or engine.get_session(f"s-{os.urandom(6).hex()}")
-        store, session_id = session.store, session.session_id
+        session = self._session or self._engine.get_session(f"s-{os.urandom(6).hex()}")
+        commits = commits_of(session.store)
+        if commits is None:
+            return await self._drive(session, None, publish, control)
+        with commits:
+            await asyncio.sleep(0)  # those that begin together will have steps to store together
+            return await self._drive(session, commits, publish, control)
+
+    async def _drive(
+        self,
+        session: AgentSession,
+        commits: Commits | None,
+        publish: Callable[[Event], None] | None,
+        control: Control,
+    ) -> RunState:
+        engine, store, session_id = self._engine, session.store, session.session_id
         stored = store.load(session_id)
         if stored is None and self._parts is None:
             raise UnknownSession(session_id)
@@ -104,7 +119,8 @@ class PromptRequest:
             engine.warn(f"session {session_id}: {loss}")
         busy = stored is not None and stored.lease is not None  # the first commit will say so
         happened, drained = await self._input(session, state, busy=busy)
-        driver = Driver(engine, Holder(store, session_id), publish=publish, control=control)
+        holder = Holder(store, session_id)
+        driver = Driver(engine, holder, publish=publish, control=control, commits=commits)
         version = stored.version if stored is not None else 0
         agent = self._agent if self._parts is not None else state.agent
         return await driver.drive(state, version, happened, agent=agent, drained=drained)

@@ -1,6 +1,7 @@
 """How does an agent hand work to others? The tools `task` and `multitask`, and the runs they lead to."""
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -23,6 +24,7 @@ from jackstay.policy.subject import tasks_in
 from jackstay.runtime.agent import Agent, Assignment
 from jackstay.runtime.below import child_id, is_due, open_calls, sum_of
 from jackstay.runtime.calls import STOPS_ALL, Above, Running, told_plainly
+from jackstay.runtime.commits import commits_of
 from jackstay.runtime.control import Control
 from jackstay.runtime.driver import Driver
 from jackstay.runtime.factory import build_agent
@@ -203,14 +205,16 @@ class _Work:
         if stored is not None and self._rests(session, state):
             return state
         host = _Host(self._engine, self._above, self._assigned(definition, state))
+        commits = commits_of(self._above.store)
         driver = Driver(
             host, Holder(self._above.store, name), publish=self._teller(job.agent_name, name),
-            control=Control(self._above.control),
+            control=Control(self._above.control), commits=commits,
         )  # fmt: skip
         happened, drained = await self._input(session, state, job, host)
         self._running.states[index] = lambda: getattr(driver, "state", state)
         version = stored.version if stored is not None else 0
-        return await driver.drive(state, version, happened, agent=job.agent_name, drained=drained)
+        with commits or nullcontext():
+            return await driver.drive(state, version, happened, agent=job.agent_name, drained=drained)
 
     def _rests(self, session: AgentSession, state: RunState) -> bool:
         """Is there nothing to go on with: has it ended, or does it wait for somebody?"""

@@ -10,6 +10,7 @@ from jackstay.store import steps, tables
 from jackstay.store.tables import SHIFT
 
 CHAIN, SEAL = 4, 7  # where a row for `tables.ADVANCE` holds the step's checksum and that of the progress
+ROOM, ROOM_STEP = 1024, 64  # up to how many bytes a progress is given room to grow, and in which steps
 ROW_S = 10.0  # the row of a running session is written anew when its lease is this much behind, in seconds
 
 
@@ -27,6 +28,7 @@ class Hold(msgspec.Struct, gc=False):
     seal: int
     run_id: str
     settled: Values
+    room: int = 0  # bytes that a progress takes at least
 
     def awaits(self, expected: int, record: Record) -> bool:
         """Is this the next step of the run, with nothing beside it?"""
@@ -56,7 +58,10 @@ class Hold(msgspec.Struct, gc=False):
             whole = whole or (message.role == "user" and message.note is None)  # it may be the session's title
         if whole:
             return (*step, bytearray(), chain, 0), (*tables.values(version, chain, record, now), self.key)
-        made = bytearray(encode((now, *moved)))
+        text = encode((now, *moved))
+        if self.room < len(text) <= ROOM:
+            self.room = -(-len(text) // ROOM_STEP) * ROOM_STEP
+        made = bytearray(text.ljust(self.room))  # rows of one size are overwritten, others moved about
         return (*step, made, steps.seal(chain, made), lease.until if lease is not None else 0), None
 
     def take(self, row: Values) -> None:
@@ -66,7 +71,9 @@ class Hold(msgspec.Struct, gc=False):
     def after(self, row: Values) -> "Hold":
         """What is held once the step of this row is stored."""
         version, chain, seal = self.version + 1, row[CHAIN], row[SEAL]
-        return Hold(self.owner, self.until, self.key, version, chain, seal, self.run_id, self.settled)
+        return Hold(
+            self.owner, self.until, self.key, version, chain, seal, self.run_id, self.settled, self.room
+        )
 
 
 def held(record: Record, key: int, version: int, chain: int) -> Hold | None:

@@ -72,42 +72,35 @@ class SQLiteStore:
                     hold.take(row)
                     return expected + 1
         with self.database.writing as connection:
-            after = self._write(connection, session_id, expected, record)
+            after = self._write(connection, Commit(session_id, expected, record), hold)
         self._keep(session_id, after)
         return expected + 1
 
     def commit_all(self, commits: Sequence[Commit]) -> list[int | Exception]:
         """See the port."""
         outcomes: list[int | Exception] = []
-        before: dict[str, Hold | None] = {}
-        try:
-            with self.database.writing as connection:
-                for session_id, expected, record in commits:
-                    try:
-                        after = self._write(connection, session_id, expected, record)
-                    except sqlite3.IntegrityError as problem:
-                        outcomes.append(self.database.explained(problem))
-                    except sqlite3.Error:
-                        raise
-                    except Exception as problem:  # this one's alone, and nothing of it is written
-                        outcomes.append(problem)
-                    else:
-                        outcomes.append(expected + 1)
-                        before.setdefault(session_id, self._held.get(session_id))
-                        self._hold(session_id, after)
-        except BaseException:  # none is stored
-            for session_id, hold in before.items():
-                self._hold(session_id, hold)
-            raise
-        for session_id in before:
-            self._tears.pop(session_id, None)
+        after: dict[str, Hold | None] = {}
+        with self.database.writing as connection:
+            for commit in commits:
+                session_id = commit.session_id
+                hold = after[session_id] if session_id in after else self._held.get(session_id)
+                try:
+                    after[session_id] = self._write(connection, commit, hold)
+                except sqlite3.IntegrityError as problem:
+                    outcomes.append(self.database.explained(problem))
+                except sqlite3.Error:
+                    raise
+                except Exception as problem:  # this one's alone, and nothing of it is written
+                    outcomes.append(problem)
+                else:
+                    outcomes.append(commit.expected + 1)
+        for session_id, hold in after.items():
+            self._keep(session_id, hold)
         return outcomes
 
-    def _write(
-        self, connection: sqlite3.Connection, session_id: str, expected: int, record: Record
-    ) -> Hold | None:
+    def _write(self, connection: sqlite3.Connection, commit: Commit, hold: Hold | None) -> Hold | None:
         """Write the commit; what is held once that is stored."""
-        hold = self._held.get(session_id)
+        session_id, expected, record = commit
         if hold is not None and not self._tears and hold.awaits(expected, record):
             row, values = hold.next(record, self.now())
             if tables.advance(connection, row):
@@ -120,7 +113,7 @@ class SQLiteStore:
                 return held(record, hold.key, expected + 1, row[CHAIN])
         connection.execute("SAVEPOINT place")
         try:
-            return self._place(connection, session_id, expected, record)
+            return self._place(connection, commit, hold)
         except BaseException:
             if connection.in_transaction:  # a full disk has ended it
                 connection.execute("ROLLBACK TO place")
@@ -132,18 +125,14 @@ class SQLiteStore:
     def _keep(self, session_id: str, after: Hold | None) -> None:
         """The commit is stored."""
         self._tears.pop(session_id, None)
-        self._hold(session_id, after)
-
-    def _hold(self, session_id: str, after: Hold | None) -> None:
         if after is None:
             self._held.pop(session_id, None)
         else:
             self._held[session_id] = after
 
-    def _place(
-        self, connection: sqlite3.Connection, session_id: str, expected: int, record: Record
-    ) -> Hold | None:
+    def _place(self, connection: sqlite3.Connection, commit: Commit, hold: Hold | None) -> Hold | None:
         """Write a commit of which nothing is known beforehand."""
+        session_id, expected, record = commit
         now = self.now()
         if expected == 0:
             ids.session_id(session_id)
@@ -157,7 +146,7 @@ class SQLiteStore:
             tear = None
         if tear is not None and tear.mended.filled:
             record = msgspec.structs.replace(record, appended=[*tear.mended.filled, *record.appended])
-        found = self._admitted(connection, session_id, expected, record, now)
+        found = _admitted(connection, commit, hold, now)
         chain, run_id = (found.chain, found.run_id) if tear is None else (tear.chain, None)
         step = steps.next_step(expected + 1, chain, run_id, record)
         values = tables.values(step.version, step.checksum, record, now)
@@ -167,19 +156,6 @@ class SQLiteStore:
         waits = tables.add(connection, found.key, step, record)
         (self._posted.add if waits else self._posted.discard)(session_id)
         return held(record, found.key, step.version, step.checksum)
-
-    def _admitted(
-        self, connection: sqlite3.Connection, session_id: str, expected: int, record: Record, now: float
-    ) -> Found:
-        """The session as it is stored, once the commit is known to be allowed."""
-        found = tables.found(connection, session_id)
-        if found is None:
-            raise Conflict(session_id, expected, 0)
-        hold = self._held.get(session_id)
-        taken = hold.owner if hold is not None else None
-        owner = record.lease.owner if record.lease is not None else taken
-        leases.admit(session_id, expected, found.version, leases.rival(found.lease, owner, now), now)
-        return found
 
     def renew(self, session_id: str, lease: Lease) -> bool:
         """See the port. False also when nobody holds it: what was given back is claimed by a commit only."""
@@ -314,3 +290,15 @@ class SQLiteStore:
     def close(self) -> None:
         """See the port. The store may be used again afterwards."""
         self.database.close()
+
+
+def _admitted(connection: sqlite3.Connection, commit: Commit, hold: Hold | None, now: float) -> Found:
+    """The session as it is stored, once the commit is known to be allowed."""
+    session_id, expected, record = commit
+    found = tables.found(connection, session_id)
+    if found is None:
+        raise Conflict(session_id, expected, 0)
+    taken = hold.owner if hold is not None else None
+    owner = record.lease.owner if record.lease is not None else taken
+    leases.admit(session_id, expected, found.version, leases.rival(found.lease, owner, now), now)
+    return found
