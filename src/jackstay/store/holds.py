@@ -52,12 +52,12 @@ class Hold(msgspec.Struct, gc=False):
         version, chain = self.version + 1, steps.link(self.chain, first_seq, None, data)
         step = (self.owner, self.key * SHIFT + version, first_seq, chain, bytearray(data))
         settled, moved = parted(head)
-        whole = lease is None or lease.until - self.until >= ROW_S or settled != self.settled
+        whole = settled != self.settled
         for message in appended:
             whole = whole or (message.role == "user" and message.note is None)  # it may be the session's title
-        if whole:
+        if whole or lease is None or lease.until - self.until >= ROW_S:
             return (*step, bytearray(), 0), (*tables.values(version, chain, record, now), self.key)
-        text = encode((now, *moved))
+        text = encode((now, lease.until, *moved))
         if self.room < len(text) <= ROOM:
             self.room = -(-len(text) // ROOM_STEP) * ROOM_STEP
         made = bytearray(text.ljust(self.room))  # rows of one size are overwritten, others moved about

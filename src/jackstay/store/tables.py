@@ -195,9 +195,8 @@ def session(connection: sqlite3.Connection, session_id: str) -> SessionRow | Non
     key, version, chain, owner, until, checksum, data, _ = row
     head, progress = Sealed(data, chain, checksum), None
     if owner is not None and (newest := _newest(connection, key, version)) is not None:
-        version, chain, made, seal = newest
-        progress = Sealed(made, chain, seal)
-    return SessionRow(key, version, chain, lease(owner, until), head, progress)
+        version, chain, progress = newest
+    return SessionRow(key, version, chain, _lease(owner, until, progress), head, progress)
 
 
 def found(connection: sqlite3.Connection, session_id: str) -> Found | None:
@@ -206,10 +205,17 @@ def found(connection: sqlite3.Connection, session_id: str) -> Found | None:
     if row is None:
         return None
     key, version, chain, run_id, owner, until = row
-    newest = _newest(connection, key, version) if owner is not None else None
-    if newest is not None:
-        version, chain, *_ = newest
-    return Found(key, version, chain, run_id, lease(owner, until))
+    progress = None
+    if owner is not None and (newest := _newest(connection, key, version)) is not None:
+        version, chain, progress = newest
+    return Found(key, version, chain, run_id, _lease(owner, until, progress))
+
+
+def _lease(owner: str | None, until: float | None, progress: Sealed | None) -> Lease | None:
+    """The lease as the row has it, or as a later step has prolonged it."""
+    if until is not None and progress is not None and progress.is_sound:
+        until = max(until, decode_progress(progress.data or b"").until)
+    return lease(owner, until)
 
 
 def post(connection: sqlite3.Connection, key: int, name: str, item: bytes) -> int:
@@ -232,13 +238,10 @@ def settle(connection: sqlite3.Connection, key: int) -> None:
     connection.execute(_SETTLE, (key * SHIFT + PROGRESS,))
 
 
-_Newest = tuple[int, int, bytes | None, int | None]
-
-
-def _newest(connection: sqlite3.Connection, key: int, version: int) -> _Newest | None:
-    """The last of the steps after `version`: its version and checksum; the run's progress and its checksum."""
+def _newest(connection: sqlite3.Connection, key: int, version: int) -> tuple[int, int, Sealed] | None:
+    """The last of the steps after `version`: its version and checksum, and how far it has brought the run."""
     row = connection.execute(_NEWEST, (key * SHIFT + version, key * SHIFT + PROGRESS)).fetchone()
-    return None if row is None else (row[0] % SHIFT, *row[1:])
+    return None if row is None else (row[0] % SHIFT, row[1], Sealed(row[2], row[1], row[3]))
 
 
 def lease(owner: str | None, until: float | None) -> Lease | None:
