@@ -21,11 +21,10 @@ Values = tuple[Any, ...]
 class Progress(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """How far a run has come: the fields of `RunState` of these names, then those of its policy.
 
-    `at` is when, `until` how long the lease lasts, in epoch seconds.
+    `at` is when, in epoch seconds.
     """
 
     at: float
-    until: float
     seq: int
     turn: int
     calls_made: int
@@ -39,14 +38,13 @@ class Progress(msgspec.Struct, frozen=True, gc=False, array_like=True):
     anchor: Anchor = Anchor()
 
 
-_OWN = 2  # fields of the progress itself
 _STATE, _POLICY = RunState.__struct_fields__, PolicyState.__struct_fields__
 _MOVES, _ENDS = _STATE.index("seq"), _STATE.index("policy")
 _LEADS = _POLICY.index("loop")
 
 
 def parted(state: RunState) -> tuple[Values, Values]:
-    """The values that stay, and those of a `Progress` without its times.
+    """The values that stay, and those of a `Progress` without its time.
 
     Where the first are equal, the second tell the whole difference between two states but for their messages.
     """
@@ -56,7 +54,7 @@ def parted(state: RunState) -> tuple[Values, Values]:
 
 def advanced(state: RunState, made: Progress) -> RunState:
     """The state with this progress in place of its own."""
-    values = astuple(made)[_OWN:]
+    values = astuple(made)[1:]
     own = dict(zip(_STATE[_MOVES:_ENDS], values, strict=False))
     policy = dict(zip(_POLICY[_LEADS:], values[len(own) :], strict=True))
     return replace(state, policy=replace(state.policy, **policy), **own)

@@ -106,13 +106,14 @@ class Driver:
         run can be resumed, unless the control says that it is over. An order to cancel the run is heeded before
         each model call and tool where it was there when the step was stored, and else within WATCH_S.
         """
-        self.state, self._version, self._drained = state, version, drained
+        self.state, self._version = state, version
         self._agent = functools.partial(self._host.agent, agent)
         self._seen = self._host.seen(state.session_id)
         store = self._holder.store
         self._watch.start()
         try:
             await self._moment("on_agent_start")
+            self._drained = (*self._drained, *drained)  # not before: what is cancelled by now took nothing in
             effects = await self._feed(first)
             while effects:
                 order = self._ordered() if self._asked or store.posted(state.session_id) else None

@@ -70,14 +70,17 @@ class RunStream(AsyncIterator[Event]):
             loop = asyncio.get_running_loop()
             # Not a task group: the run has to outlive whoever reads it.
             self._task = loop.create_task(self._drive())
-            self._task.add_done_callback(_quiet)
+            self._task.add_done_callback(self._over)
 
     async def _drive(self) -> None:
-        try:
-            await self._run(self._publish)
-        finally:
-            self._finished = True
-            self._awake()
+        await self._run(self._publish)
+
+    def _over(self, task: "asyncio.Task[None]") -> None:
+        """The run has ended, or was stopped before it had begun. A failure that nobody reads is noted here."""
+        self._finished = True
+        self._awake()
+        if not task.cancelled():
+            task.exception()
 
     def _publish(self, event: Event) -> None:
         if not self._closed:
@@ -96,9 +99,3 @@ class RunStream(AsyncIterator[Event]):
         await asyncio.wait([self._task])
         if not self._task.cancelled() and (failure := self._task.exception()) is not None:
             raise failure
-
-
-def _quiet(task: "asyncio.Task[None]") -> None:
-    """Take note of a failure that nobody may ever read, so that the loop does not complain at exit."""
-    if not task.cancelled():
-        task.exception()

@@ -1,8 +1,11 @@
 """Is the session store sound, and what can be done where it is not? (`jackstay doctor` asks.)"""
 
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from jackstay.core.errors import JackstayError, StoreError
 from jackstay.core.state import PolicyState, RunState
@@ -12,6 +15,7 @@ from jackstay.engine.ports import Record
 from jackstay.policy.sessions import lost
 from jackstay.store import leases, steps, tables
 from jackstay.store.database import Database
+from jackstay.store.steps import Rows, Step
 from jackstay.store.tables import SHIFT
 
 if TYPE_CHECKING:
@@ -30,6 +34,13 @@ _PLACEHOLDER = """
     INSERT OR IGNORE INTO sessions (key, id, version, chain, run_id, created, updated, phase, turn, waiting,
         title, usage, checksum, head)
     VALUES (?, ?, 0, 0, '', 0, 0, 'no_task', 0, 0, '', x'', -1, x'')"""
+_CUT = (
+    "the record of how far the run of session {!r} has come is damaged or missing, and what it did last may be "
+    "lost: {}"
+)
+_UNMOVED = f"""
+    INSERT OR IGNORE INTO steps SELECT key * {SHIFT} + {tables.PROGRESS}, 0, NULL, chain, x'' FROM sessions
+    WHERE lease_owner IS NOT NULL"""  # a file of schema 1 has whole heads only
 _COPIED = ("inbox", "artifacts", "steps", "sessions")  # sessions last: what they point to is there by then
 
 
@@ -75,6 +86,8 @@ def _rescue(database: Database) -> str:
         for table in _COPIED:
             copied[table] = _copy(old, new, table)
         copied["sessions"] += _named(old, new)
+        if old.execute("PRAGMA user_version").fetchone() < (2,):
+            new.execute(_UNMOVED)
     fresh.close()
     database.close()
     kept = _unused(database.path, "damaged")
@@ -153,8 +166,7 @@ def _session(store: "SQLiteStore", session_id: str, *, repair: bool) -> list[str
     """The damage of one session. Repairing is a commit that adds nothing to what loading has mended."""
     found = []
     try:
-        if repair:
-            found += _head(store, session_id)
+        found += _head(store, session_id, repair=repair)
         stored = store.load(session_id)
         if stored is None:
             return found
@@ -169,29 +181,58 @@ def _session(store: "SQLiteStore", session_id: str, *, repair: bool) -> list[str
     return found
 
 
-def _head(store: "SQLiteStore", session_id: str) -> list[str]:
-    """Make a new head for a session whose own is damaged."""
-    with store.database.writing as connection:
+def _head(store: "SQLiteStore", session_id: str, *, repair: bool) -> list[str]:
+    """Make a new head for a session whose own is damaged, or the progress of whose run is."""
+    with store.database.writing if repair else store.database.reading as connection:
         row = tables.session(connection, session_id)
-        if row is None or row.is_sound:
+        if row is None or (row.is_sound and not row.is_cut):
             return []
+        lease = leases.live(row.lease, store.now())
+        if lease is not None:
+            busy = f"the record of session {session_id!r} is damaged, and {lease.owner} runs it: end that first"
+            return [] if row.is_sound else [busy]
+        if not repair:
+            return [_CUT.format(session_id, "run `jackstay doctor --repair`")] if row.is_sound else []
         kept = list(steps.readable(tables.steps_after(connection, row.key * SHIFT)))
         rows = steps.read(session_id, kept)
-        version, chain = row.version, row.chain
+        state, said = (_ended if row.head.is_sound else _rebuilt)(session_id, row, kept, rows)
+        version, chain = row.version, row.chain if isinstance(row.chain, int) else 0  # damage makes others
         if version == 0 and kept:  # a row made for a session that had lost its own
             version, chain = kept[-1].version, kept[-1].checksum
-        run_id = next((step.run_id for step in reversed(kept) if step.run_id), "")
-        state = RunState(
-            session_id, run_id, seq=rows.seq, outcome="failed", transcript=Transcript(rows.messages),
-            rows=len(rows.messages), policy=lost(PolicyState(), "its record was damaged"),
-        )  # fmt: skip
-        record = Record(state, rows.messages)
+        mended = steps.mend(state, rows)
+        record = Record(mended.state, mended.filled)
+        if mended.filled and rows.chain == chain:  # else loading finds a tear, and fills it in
+            step = steps.next_step(version + 1, chain, None, record)
+            version, chain = step.version, step.checksum
+            tables.add(connection, row.key, step, record)
+        else:
+            record = Record(state, rows.messages)
         connection.execute(tables.UPDATE, (*tables.values(version, chain, record, store.now()), row.key))
         tables.settle(connection, row.key)
-    return [
+    return [said]
+
+
+def _rebuilt(session_id: str, row: tables.SessionRow, kept: Sequence[Step], rows: Rows) -> tuple[RunState, str]:
+    """The state where nothing but the steps is left."""
+    run_id = next((step.run_id for step in reversed(kept) if step.run_id), "")
+    state = RunState(
+        session_id, run_id, seq=rows.seq, outcome="failed", transcript=Transcript(rows.messages),
+        rows=len(rows.messages), policy=lost(PolicyState(), "its record was damaged"),
+    )  # fmt: skip
+    return state, (
         f"the head of session {session_id!r} was damaged: rebuilt from its events; its settings, rules and "
         "open approvals are lost, its messages are not"
-    ]
+    )
+
+
+def _ended(session_id: str, row: tables.SessionRow, kept: Sequence[Step], rows: Rows) -> tuple[RunState, str]:
+    """The state of a run of which only the head from before its last steps is left, and those steps.
+
+    Nobody knows which of its calls ran: it is over, and none of them is carried out again.
+    """
+    head = steps.opened(session_id, row.head, None)
+    head = replace(head, batch=None, reasoning=False, outcome="failed", seq=rows.seq, rows=len(rows.messages))
+    return steps.whole(head, rows.messages), _CUT.format(session_id, "the run was ended, its settings are kept")
 
 
 def _numbering(database: Database, session_id: str, last: int) -> list[str]:

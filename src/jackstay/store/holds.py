@@ -56,12 +56,12 @@ class Hold(msgspec.Struct, gc=False):
         for message in appended:
             whole = whole or (message.role == "user" and message.note is None)  # it may be the session's title
         if whole or lease is None or lease.until - self.until >= ROW_S:
-            return (*step, bytearray(), 0), (*tables.values(version, chain, record, now), self.key)
-        text = encode((now, lease.until, *moved))
+            return (*step, bytearray(), chain, 0), (*tables.values(version, chain, record, now), self.key)
+        text = encode((now, *moved))
         if self.room < len(text) <= ROOM:
             self.room = -(-len(text) // ROOM_STEP) * ROOM_STEP
         made = bytearray(text.ljust(self.room))  # rows of one size are overwritten, others moved about
-        return (*step, made, steps.seal(chain, made)), None
+        return (*step, made, steps.seal(chain, made), lease.until), None
 
     def take(self, row: Values) -> None:
         """The step of this row is stored, and the session's row is as it was."""

@@ -62,12 +62,17 @@ class SQLiteStore:
             row, values = hold.next(record, self.now())
             if values is None:
                 self._posted.discard(session_id)  # what is posted from here on comes again, or is in the way
-                if self.database.changed(tables.ADVANCE, row):
+                stored = False
+                try:
+                    stored = self.database.changed(tables.ADVANCE, row)
+                finally:
+                    if not stored:
+                        self._posted.add(session_id)
+                if stored:
                     hold.take(row)
                     return expected + 1
-                self._posted.add(session_id)
         with self.database.writing as connection:
-            after = self._write(connection, Commit(session_id, expected, record), hold)
+            after = self._write(connection, Commit(session_id, expected, record), hold, alone=True)
         self._keep(session_id, after)
         return expected + 1
 
@@ -80,7 +85,9 @@ class SQLiteStore:
                 session_id = commit.session_id
                 hold = after[session_id] if session_id in after else self._held.get(session_id)
                 try:
-                    after[session_id] = self._write(connection, commit, hold)
+                    after[session_id] = self._write(connection, commit, hold, alone=False)
+                except sqlite3.IntegrityError as problem:
+                    outcomes.append(self.database.explained(problem))
                 except sqlite3.Error:
                     raise
                 except Exception as problem:  # this one's alone, and nothing of it is written
@@ -91,7 +98,9 @@ class SQLiteStore:
             self._keep(session_id, hold)
         return outcomes
 
-    def _write(self, connection: sqlite3.Connection, commit: Commit, hold: Hold | None) -> Hold | None:
+    def _write(
+        self, connection: sqlite3.Connection, commit: Commit, hold: Hold | None, *, alone: bool
+    ) -> Hold | None:
         """Write the commit; what is held once that is stored."""
         session_id, expected, record = commit
         if hold is not None and not self._tears and hold.awaits(expected, record):
@@ -104,7 +113,10 @@ class SQLiteStore:
                 if record.lease is None:
                     tables.settle(connection, hold.key)
                 return held(record, hold.key, expected + 1, row[CHAIN])
-        return self._place(connection, commit, hold)
+        if alone:
+            return self._place(connection, commit, hold)
+        with tables.savepoint(connection):
+            return self._place(connection, commit, hold)
 
     def _keep(self, session_id: str, after: Hold | None) -> None:
         """The commit is stored."""
@@ -144,11 +156,7 @@ class SQLiteStore:
     def renew(self, session_id: str, lease: Lease) -> bool:
         """See the port. False also when nobody holds it: what was given back is claimed by a commit only."""
         with self.database.writing as connection:
-            changed = connection.execute(
-                "UPDATE sessions SET lease_until = ? WHERE id = ? AND lease_owner = ?",
-                (lease.until, session_id, lease.owner),
-            ).rowcount
-        return changed > 0
+            return tables.renew(connection, session_id, lease)
 
     def post(self, session_id: str, *items: Posted, expected: int | None = None) -> int:
         """See the port."""

@@ -55,7 +55,8 @@ class Sealed(msgspec.Struct, frozen=True, gc=False):
     @property
     def is_sound(self) -> bool:
         """Is it what was stored over these steps?"""
-        return isinstance(self.data, bytes) and seal(self.chain, self.data) == self.checksum
+        whole = isinstance(self.data, bytes) and isinstance(self.chain, int)
+        return whole and seal(self.chain, self.data or b"") == self.checksum
 
 
 class Rows(msgspec.Struct, frozen=True, gc=False):

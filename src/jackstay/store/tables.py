@@ -1,5 +1,6 @@
 """What is asked of the tables, and how do their rows become values? (`schema/*.sql` explains the columns.)"""
 
+import contextlib
 import sqlite3
 from collections.abc import Iterator
 from typing import Any
@@ -20,9 +21,7 @@ SHIFT = 1 << 32  # a step's id is its session's key times this plus the version
 PROGRESS = SHIFT - 1  # and the place of its progress comes after all versions
 
 _FIND = "SELECT key, version, chain, run_id, lease_owner, lease_until FROM sessions WHERE id = ?"
-_NEWEST = """
-    SELECT n.id, n.checksum, p.data, p.checksum FROM steps n LEFT JOIN steps p ON p.id = ?2
-    WHERE n.id > ?1 AND n.id < ?2 ORDER BY n.id DESC LIMIT 1"""
+_TAIL = "SELECT id, checksum, data, first_seq FROM steps WHERE id > ? AND id <= ? ORDER BY id DESC LIMIT 2"
 INSERT = """
     INSERT OR IGNORE INTO sessions (version, chain, run_id, lease_owner, lease_until, updated, outcome, phase,
         turn, waiting, waiting_since, usage, checksum, head, title, id, created)
@@ -33,11 +32,15 @@ UPDATE = """
         head = ?14, title = CASE title WHEN '' THEN ?15 ELSE title END
     WHERE key = ?16"""
 ADVANCE = """
-    INSERT INTO advances (owner, id, first_seq, checksum, data, progress, seal) VALUES (?, ?, ?, ?, ?, ?, ?)"""
+    INSERT INTO advances (owner, id, first_seq, checksum, data, progress, seal, until)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?)"""
+_RENEW = "UPDATE sessions SET lease_until = ? WHERE id = ? AND lease_owner = ?"
+_RENEW_PROGRESS = f"""
+    UPDATE steps SET first_seq = ? WHERE id = (SELECT key FROM sessions WHERE id = ?) * {SHIFT} + {PROGRESS}"""
 _POST = "INSERT INTO inbox (session, key, item) VALUES (?, ?, ?)"
 _INSERT_STEP = "INSERT INTO steps (id, first_seq, checksum, data, run_id) VALUES (?, ?, ?, ?, ?)"
 _INSERT_ARTIFACT = "INSERT OR REPLACE INTO artifacts (session, call_id, text) VALUES (?, ?, ?)"
-_EXPECT = "INSERT OR REPLACE INTO steps (id, first_seq, checksum, data, run_id) VALUES (?, 0, 0, x'', ?)"
+_EXPECT = "INSERT OR REPLACE INTO steps (id, first_seq, checksum, data, run_id) VALUES (?, 0, ?, x'', ?)"
 _INTERRUPT = "UPDATE steps SET run_id = NULL WHERE id = ?"
 _SETTLE = "DELETE FROM steps WHERE id = ?"
 _HEAD_COLUMNS = "key, version, chain, lease_owner, lease_until, checksum, head, id"
@@ -68,7 +71,7 @@ _PHASES: dict[str, Phase] = {phase.value: phase for phase in Phase}
 class SessionRow(msgspec.Struct, frozen=True, gc=False):
     """A session as its row and its newest step tell it.
 
-    `progress` is None where the head tells it all.
+    `progress` is None where the head tells it all, `is_cut` when what should tell whether it does is gone.
     """
 
     key: int
@@ -77,6 +80,7 @@ class SessionRow(msgspec.Struct, frozen=True, gc=False):
     lease: Lease | None
     head: Sealed
     progress: Sealed | None
+    is_cut: bool
 
     @property
     def is_sound(self) -> bool:
@@ -132,7 +136,7 @@ def begin(
     if key is not None:
         _add(connection, key, step, record)
         if record.lease is not None:
-            place = (key * SHIFT + PROGRESS, 0, 0, bytearray(), record.lease.owner)
+            place = (key * SHIFT + PROGRESS, 0, step.checksum, bytearray(), record.lease.owner)
             connection.execute(_INSERT_STEP, place)
     return key
 
@@ -146,7 +150,8 @@ def add(connection: sqlite3.Connection, key: int, step: Step, record: Record) ->
     if record.lease is None:
         settle(connection, key)
     else:
-        connection.execute(_EXPECT, (key * SHIFT + PROGRESS, None if waits else record.lease.owner))
+        owner = None if waits else record.lease.owner
+        connection.execute(_EXPECT, (key * SHIFT + PROGRESS, step.checksum, owner))
     return waits
 
 
@@ -193,10 +198,17 @@ def session(connection: sqlite3.Connection, session_id: str) -> SessionRow | Non
     if row is None:
         return None
     key, version, chain, owner, until, checksum, data, _ = row
-    head, progress = Sealed(data, chain, checksum), None
-    if owner is not None and (newest := _newest(connection, key, version)) is not None:
-        version, chain, progress = newest
-    return SessionRow(key, version, chain, _lease(owner, until, progress), head, progress)
+    head = Sealed(data, chain, checksum)
+    if owner is None:
+        return SessionRow(key, version, chain, None, head, None, is_cut=False)
+    tail = _tail(connection, key, version, chain)
+    is_cut = tail.progress is None
+    if tail.version == version and (
+        tail.progress is None or (not tail.progress.data and tail.progress.is_sound)
+    ):
+        return SessionRow(key, version, chain, lease(owner, until), head, None, is_cut)
+    progress = tail.progress or Sealed(None, tail.chain, None)
+    return SessionRow(key, tail.version, tail.chain, lease(owner, tail.until or until), head, progress, is_cut)
 
 
 def found(connection: sqlite3.Connection, session_id: str) -> Found | None:
@@ -205,17 +217,10 @@ def found(connection: sqlite3.Connection, session_id: str) -> Found | None:
     if row is None:
         return None
     key, version, chain, run_id, owner, until = row
-    progress = None
-    if owner is not None and (newest := _newest(connection, key, version)) is not None:
-        version, chain, progress = newest
-    return Found(key, version, chain, run_id, _lease(owner, until, progress))
-
-
-def _lease(owner: str | None, until: float | None, progress: Sealed | None) -> Lease | None:
-    """The lease as the row has it, or as a later step has prolonged it."""
-    if until is not None and progress is not None and progress.is_sound:
-        until = max(until, decode_progress(progress.data or b"").until)
-    return lease(owner, until)
+    if owner is None:
+        return Found(key, version, chain, run_id, None)
+    tail = _tail(connection, key, version, chain)
+    return Found(key, tail.version, tail.chain, run_id, lease(owner, tail.until or until))
 
 
 def post(connection: sqlite3.Connection, key: int, name: str, item: bytes) -> int:
@@ -238,10 +243,51 @@ def settle(connection: sqlite3.Connection, key: int) -> None:
     connection.execute(_SETTLE, (key * SHIFT + PROGRESS,))
 
 
-def _newest(connection: sqlite3.Connection, key: int, version: int) -> tuple[int, int, Sealed] | None:
-    """The last of the steps after `version`: its version and checksum, and how far it has brought the run."""
-    row = connection.execute(_NEWEST, (key * SHIFT + version, key * SHIFT + PROGRESS)).fetchone()
-    return None if row is None else (row[0] % SHIFT, row[1], Sealed(row[2], row[1], row[3]))
+class _Tail(msgspec.Struct, frozen=True, gc=False):
+    """Where a run stands that is under way: the last step's version and checksum, and how it has come there.
+
+    `until` is when its lease ends, None when that of the session's row counts.
+    """
+
+    version: int
+    chain: int
+    progress: Sealed | None = None
+    until: float | None = None
+
+
+def _tail(connection: sqlite3.Connection, key: int, version: int, chain: int) -> _Tail:
+    """What has come after the session's row, which has this version and checksum."""
+    place = key * SHIFT + PROGRESS
+    rows = connection.execute(_TAIL, (key * SHIFT + version, place)).fetchall()
+    made = rows.pop(0) if rows and rows[0][0] == place else None
+    if rows:
+        version, chain = rows[0][0] % SHIFT, rows[0][1]
+    if made is None:
+        return _Tail(version, chain)
+    return _Tail(version, chain, Sealed(made[2], chain, made[1]), made[3] if rows else None)
+
+
+def renew(connection: sqlite3.Connection, session_id: str, lease: Lease) -> bool:
+    """Write down when the lease ends now; False when its owner does not hold it."""
+    held = connection.execute(_RENEW, (lease.until, session_id, lease.owner)).rowcount > 0
+    if held:
+        connection.execute(_RENEW_PROGRESS, (lease.until, session_id))
+    return held
+
+
+@contextlib.contextmanager
+def savepoint(connection: sqlite3.Connection) -> Iterator[None]:
+    """What fails inside is taken back alone."""
+    connection.execute("SAVEPOINT alone")
+    try:
+        yield
+    except BaseException:
+        if connection.in_transaction:  # a full disk has ended it
+            connection.execute("ROLLBACK TO alone")
+        raise
+    finally:
+        if connection.in_transaction:
+            connection.execute("RELEASE alone")
 
 
 def lease(owner: str | None, until: float | None) -> Lease | None:
@@ -320,8 +366,9 @@ def _info(row: tuple[Any, ...]) -> SessionInfo:
     known = _PHASES.get(phase, Phase.NO_TASK)  # a newer version may have others
     used = Usage(*decode_json(usage)) if usage else NO_USAGE
     if progress is not None:
-        made = decode_progress(progress)
-        updated, turn, used = made.at, made.turn, made.usage
+        with contextlib.suppress(StoreError):  # a damaged one must not hide the sessions that are sound
+            made = decode_progress(progress)
+            updated, turn, used = made.at, made.turn, made.usage
     return SessionInfo(name, created, updated, outcome, known, turn, waits, title, used)
 
 
