@@ -10,7 +10,6 @@ from jackstay.store import steps, tables
 from jackstay.store.tables import SHIFT
 
 CHAIN = 3  # where a row for `tables.ADVANCE` holds the step's checksum
-ROOM, ROOM_STEP = 1024, 64  # up to how many bytes a progress is given room to grow, and in which steps
 ROW_S = 10.0  # the row of a running session is written anew when its lease is this much behind, in seconds
 
 
@@ -27,7 +26,6 @@ class Hold(msgspec.Struct, gc=False):
     chain: int
     run_id: str
     settled: Values
-    room: int = 0  # bytes that a progress takes at least
 
     def awaits(self, expected: int, record: Record) -> bool:
         """Is this the next step of the run, with nothing beside it?"""
@@ -57,10 +55,7 @@ class Hold(msgspec.Struct, gc=False):
             whole = whole or (message.role == "user" and message.note is None)  # it may be the session's title
         if whole or lease is None or lease.until - self.until >= ROW_S:
             return (*step, bytearray(), chain, 0), (*tables.values(version, chain, record, now), self.key)
-        text = encode((now, *moved))
-        if self.room < len(text) <= ROOM:
-            self.room = -(-len(text) // ROOM_STEP) * ROOM_STEP
-        made = bytearray(text.ljust(self.room))  # rows of one size are overwritten, others moved about
+        made = bytearray(encode((now, *moved)))
         return (*step, made, steps.seal(chain, made), lease.until), None
 
     def take(self, row: Values) -> None:
@@ -69,9 +64,7 @@ class Hold(msgspec.Struct, gc=False):
 
     def after(self, row: Values) -> "Hold":
         """What is held once the step of this row is stored."""
-        return Hold(
-            self.owner, self.until, self.key, self.version + 1, row[CHAIN], self.run_id, self.settled, self.room
-        )
+        return Hold(self.owner, self.until, self.key, self.version + 1, row[CHAIN], self.run_id, self.settled)
 
 
 def held(record: Record, key: int, version: int, chain: int) -> Hold | None:
