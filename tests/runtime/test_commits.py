@@ -3,6 +3,8 @@
 import asyncio
 import gc
 import sqlite3
+import threading
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import suppress
@@ -10,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from jackstay import (
     AgentSession,
@@ -19,10 +22,13 @@ from jackstay import (
     cancel,
     tool,
 )
+from jackstay.core.errors import Conflict, SessionBusy, StoreError, UnknownSession
 from jackstay.core.events import TRANSIENT, Event
+from jackstay.core.messages import user
 from jackstay.core.state import RunState
+from jackstay.core.transcript import Transcript
 from jackstay.core.wire import decode_json, encode
-from jackstay.engine.ports import ModelRequest, Reply, Tell, ToolContext
+from jackstay.engine.ports import Commit, Lease, ModelRequest, Posted, Record, Reply, Tell, ToolContext
 from jackstay.models.scripted import ScriptedModel
 from jackstay.runtime.commits import commits_of
 from tests.elsewhere import asks, reply
@@ -47,6 +53,18 @@ class Checked(Interceptor):
         self.other = SQLiteStore(path)
         self.told: dict[str, list[Event]] = {}
         self.missing: list[Event] = []
+        self.holds_up, self.held_up = False, asyncio.Event()
+        self.fails = ""
+
+    async def on_agent_start(self, trace: Any) -> None:
+        if self.holds_up:
+            self.held_up.set()
+            await asyncio.Event().wait()
+
+    async def on_reason_start(self, trace: Any, request: ModelRequest) -> ModelRequest:
+        if trace.session_id == self.fails:
+            raise ValueError(self.fails)
+        return request
 
     def on_event(self, event: Event) -> None:
         if event.seq is None:
@@ -60,10 +78,13 @@ class Checked(Interceptor):
 class Office:
     """An engine on a file, whose tools take a few rounds of the loop and count what they did."""
 
-    def __init__(self, folder: Path, turns: Sequence[Any] = TURNS, *, look: Any = None) -> None:
+    def __init__(
+        self, folder: Path, turns: Sequence[Any] = TURNS, *, look: Any = None, store: Any = SQLiteStore,
+        **settings: Any,
+    ) -> None:  # fmt: skip
         folder.mkdir(parents=True, exist_ok=True)
         self.path = folder / "s.db"
-        self.store = SQLiteStore(self.path)
+        self.store: SQLiteStore = store(self.path, **settings)
         self.checked = Checked(self.path)
         self.did: Counter[tuple[str, str]] = Counter()
         own_look, put = self.tools()
@@ -372,3 +393,227 @@ def test_an_order_through_the_inbox_ends_one_of_many(tmp_path: Path) -> None:
     assert office.did["s0", "e"] == 0
     assert office.checked.other.inbox("s0") == ()
     office.close()
+
+
+def test_what_a_run_was_to_take_in_waits_on_when_it_is_stopped_before_its_first_step(tmp_path: Path) -> None:
+    """A worker died, its run was ordered to end, and who takes it up is stopped before that is done."""
+    office = Office(tmp_path / "office")
+    office.store.commit("s0", 0, Record(under_way("s0"), [user("go")], lease=Lease("elsewhere:1:1", 1.0)))
+    session = AgentSession("s0", office.store)
+    number = office.store.post("s0", Posted(0, "x", command="cancel", data={"run_id": "r1", "by": "eve"}))
+    office.checked.holds_up = True
+
+    async def work() -> None:
+        stream = office.engine.prompt(None).session("s0").stream()
+        waiting = asyncio.ensure_future(stream.wait())
+        await office.checked.held_up.wait()
+        await stream.interrupt("a restart")
+        await waiting
+
+    run(work, office.store)
+    assert [item.number for item in office.store.inbox("s0")] == [number]
+    office.checked.holds_up = False
+    assert run(lambda: office.ask("s0", None), office.store) == "cancelled"
+    assert session.outcome == "cancelled"
+    assert office.store.inbox("s0") == ()
+    office.close()
+
+
+def under_way(name: str) -> RunState:
+    """The state of a run that has been asked something."""
+    return RunState(name, "r1", rows=1, transcript=Transcript([user("go")]))
+
+
+# -- failures ----------------------------------------------------------------------------------------------
+
+
+async def outcomes_of(*works: Coroutine[Any, Any, Any]) -> list[Any]:
+    """What came of each, its exception included."""
+
+    async def one(work: Coroutine[Any, Any, Any]) -> Any:
+        try:
+            return await work
+        except Exception as problem:
+            return problem
+
+    return await all_of(*map(one, works))
+
+
+def taking(victim: str, act: Callable[[], None]) -> Any:
+    """A tool that does this, as somebody else would, when the session looks for the first time."""
+    done = asyncio.Event()
+
+    @tool(effects={"reads"}, idempotent=True)
+    async def look(name: str, context: ToolContext) -> str:
+        """Look, for one round of the loop or some."""
+        if context.session_id == victim and not done.is_set():
+            done.set()
+            act()
+        for _ in range(ord(name) % 3):
+            await asyncio.sleep(0)
+        return f"saw {name}"
+
+    return look
+
+
+def steal(path: Path) -> None:
+    connection = sqlite3.connect(path)
+    with connection:
+        connection.execute(
+            "UPDATE sessions SET lease_owner = 'elsewhere:9:9', lease_until = 1e12 WHERE id = 's1'"
+        )
+        connection.execute(
+            "UPDATE steps SET run_id = 'elsewhere:9:9' WHERE id & 4294967295 = 4294967295"
+            " AND id / 4294967296 = (SELECT key FROM sessions WHERE id = 's1')"
+        )
+    connection.close()
+
+
+def move_on(path: Path) -> None:
+    """Another worker stores a step, and gives the session back."""
+    steal(path)
+    other = SQLiteStore(path)
+    stored = other.load("s1")
+    assert stored is not None
+    lease = Lease("elsewhere:9:9", 1e12)
+    other.commit("s1", stored.version, Record(replace(stored.state, outcome="failed"), lease=lease))
+    other.commit("s1", stored.version + 1, Record(replace(stored.state, outcome="failed")))
+    other.close()
+
+
+def delete(path: Path) -> None:
+    other = SQLiteStore(path)
+    other.delete("s1")
+    other.close()
+
+
+@pytest.mark.parametrize(("act", "kind"), [(steal, SessionBusy), (move_on, Conflict), (delete, Conflict)])
+def test_a_run_that_cannot_go_on_harms_no_other(tmp_path: Path, act: Any, kind: type[Exception]) -> None:
+    expected = alone(tmp_path / "alone")
+    path = tmp_path / "office" / "s.db"
+    look = taking("s1", lambda: act(path))
+    office = Office(tmp_path / "office", look=look)
+    names = [f"s{number}" for number in range(4)]
+    outcomes = run(lambda: outcomes_of(*map(office.ask, names)), office.store)
+    assert isinstance(outcomes[1], kind)
+    assert [one for one in outcomes if not isinstance(one, Exception)] == ["answered"] * 3
+    for name in ("s0", "s2", "s3"):
+        office.judge(name)
+        assert plain(office.events(name)) == expected
+    assert office.checked.missing == []
+    told, stored = office.checked.told["s1"], office.events("s1")
+    assert stored == [] if act is delete else told == stored
+    office.close()
+
+
+def test_a_file_that_is_locked_stops_all_and_all_can_be_resumed(tmp_path: Path) -> None:
+    path = tmp_path / "office" / "s.db"
+    locks: list[sqlite3.Connection] = []
+
+    def lock() -> None:
+        locks.append(sqlite3.connect(path, isolation_level=None))
+        locks[0].execute("BEGIN IMMEDIATE")
+
+    later = [0.0]
+    office = Office(
+        tmp_path / "office", look=taking("s1", lock), wait_s=0.05, now=lambda: time.time() + later[0]
+    )
+    names = [f"s{number}" for number in range(4)]
+    outcomes = run(lambda: outcomes_of(*map(office.ask, names)), office.store)
+    assert all(isinstance(outcome, StoreError) for outcome in outcomes)
+    locks[0].close()
+    office.judge(*names)
+    later[0] = 61.0  # the leases that could not be given back have run out
+    assert run(lambda: outcomes_of(*(office.ask(name, None) for name in names)), office.store) == (
+        ["answered"] * 4
+    )
+    office.judge(*names)
+    assert office.did == Counter({(name, put): 1 for name in names for put in PUTS})
+    office.close()
+
+
+def test_after_failures_of_every_kind_no_run_is_counted_any_more(office: Office) -> None:
+    async def work() -> list[Any]:
+        sessions = [office.engine.prompt(text).session(name) for text, name in (("go", "s0"), (None, "s9"))]
+        failing = office.engine.prompt("go").session("failing")
+        busy = office.engine.prompt("go").session("busy")
+        office.store.commit("busy", 0, Record(under_way("busy"), lease=Lease("elsewhere:1:1", 1e12)))
+        office.checked.fails = "failing"
+        made = await outcomes_of(*(one.call() for one in (*sessions, failing, busy)))
+        office.checked.fails = ""
+        return made
+
+    answered, unknown, failing, busy = run(work, office.store)
+    assert answered.outcome == "answered"
+    assert isinstance(unknown, UnknownSession)
+    assert (isinstance(failing, Exception) or failing.outcome) == "failed"
+    assert isinstance(busy, SessionBusy)
+    office.judge("s0")
+
+
+class Interrupted(SQLiteStore):
+    """A store in whose group the program is told to end, once."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.left = 6
+
+    def commit_all(self, commits: Sequence[Commit]) -> list[int | Exception]:
+        self.left -= 1
+        if self.left == 0:
+            raise KeyboardInterrupt
+        return super().commit_all(commits)
+
+
+def test_a_program_that_is_told_to_end_tells_nothing_that_is_not_stored(tmp_path: Path) -> None:
+    turns = [reply(asks("look", "a")), reply(asks("put", "e")), reply(asks("put", "f")), "done"]
+    office = Office(tmp_path / "office", turns, store=Interrupted)
+    names = [f"s{number}" for number in range(4)]
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(outcomes_of(*map(office.ask, names)))
+    office.judge(*names)
+    outcomes = run(lambda: outcomes_of(*(office.ask(name, None) for name in names)), office.store)
+    assert all(outcome in ("answered", "pending") for outcome in outcomes)
+    office.judge(*names)
+    assert all(count == 1 for count in office.did.values())
+    office.close()
+
+
+# -- several loops -----------------------------------------------------------------------------------------
+
+
+def test_threads_with_loops_of_their_own_share_a_store(office: Office, tmp_path: Path) -> None:
+    expected = alone(tmp_path / "alone")
+    failures: list[BaseException] = []
+
+    def work(thread: int) -> None:
+        try:
+            for number in range(3):
+                name = f"s{thread}-{number}"
+                if number % 2:
+                    assert office.engine.prompt("go").session(name).call_sync().outcome == "answered"
+                else:
+                    list(office.engine.prompt("go").session(name).stream_sync())
+        except BaseException as problem:
+            failures.append(problem)
+
+    def work_at_once() -> None:
+        try:
+            asyncio.run(all_of(*(office.ask(f"t-{number}") for number in range(6))))
+        except BaseException as problem:
+            failures.append(problem)
+
+    threads = [threading.Thread(target=work, args=(thread,)) for thread in range(3)]
+    threads.append(threading.Thread(target=work_at_once))
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert failures == []
+    names = [
+        *(f"s{thread}-{number}" for thread in range(3) for number in range(3)),
+        *(f"t-{n}" for n in range(6)),
+    ]
+    office.judge(*names)
+    for name in names:
+        assert plain(office.events(name)) == expected

@@ -59,6 +59,9 @@ class Commits:
             )
         except Exception as problem:
             outcomes = [problem] * len(promised)
+        except BaseException:  # somebody wants the program to end: the runs are told that on their way out
+            self._promised = [*promised, *self._promised]
+            raise
         for made, outcome in zip(promised, outcomes, strict=True):
             made.outcome = outcome
             if not made.future.done():  # a cancelled run does not wait
