@@ -9,15 +9,14 @@ from jackstay.engine.ports import Record
 from jackstay.store import steps, tables
 from jackstay.store.tables import SHIFT
 
-CHAIN, SEAL = 4, 7  # where a row for `tables.ADVANCE` holds the step's checksum and that of the progress
-ROOM, ROOM_STEP = 1024, 64  # up to how many bytes a progress is given room to grow, and in which steps
+CHAIN = 3  # where a row for `tables.ADVANCE` holds the step's checksum
 ROW_S = 10.0  # the row of a running session is written anew when its lease is this much behind, in seconds
 
 
 class Hold(msgspec.Struct, gc=False):
     """A lease taken through this store, and what the session came to with the last commit.
 
-    `until` and `settled` are those of the session's row, `seal` is that of the progress.
+    `until` and `settled` are those of the session's row.
     """
 
     owner: str
@@ -25,10 +24,8 @@ class Hold(msgspec.Struct, gc=False):
     key: int
     version: int
     chain: int
-    seal: int
     run_id: str
     settled: Values
-    room: int = 0  # bytes that a progress takes at least
 
     def awaits(self, expected: int, record: Record) -> bool:
         """Is this the next step of the run, with nothing beside it?"""
@@ -51,29 +48,23 @@ class Hold(msgspec.Struct, gc=False):
         data = pack_step(events, appended, record.amended, head.transcript, head.run_id)
         first_seq = (events[0].seq if events else None) or head.seq + 1
         version, chain = self.version + 1, steps.link(self.chain, first_seq, None, data)
-        step = (self.owner, self.seal, self.key * SHIFT + version, first_seq, chain, bytearray(data))
+        step = (self.owner, self.key * SHIFT + version, first_seq, chain, bytearray(data))
         settled, moved = parted(head)
-        whole = lease is None or lease.until - self.until >= ROW_S or settled != self.settled
+        whole = settled != self.settled
         for message in appended:
             whole = whole or (message.role == "user" and message.note is None)  # it may be the session's title
-        if whole:
+        if whole or lease is None or lease.until - self.until >= ROW_S:
             return (*step, bytearray(), chain, 0), (*tables.values(version, chain, record, now), self.key)
-        text = encode((now, *moved))
-        if self.room < len(text) <= ROOM:
-            self.room = -(-len(text) // ROOM_STEP) * ROOM_STEP
-        made = bytearray(text.ljust(self.room))  # rows of one size are overwritten, others moved about
-        return (*step, made, steps.seal(chain, made), lease.until if lease is not None else 0), None
+        made = bytearray(encode((now, *moved)))
+        return (*step, made, steps.seal(chain, made), lease.until), None
 
     def take(self, row: Values) -> None:
         """The step of this row is stored, and the session's row is as it was."""
-        self.version, self.chain, self.seal = self.version + 1, row[CHAIN], row[SEAL]
+        self.version, self.chain = self.version + 1, row[CHAIN]
 
     def after(self, row: Values) -> "Hold":
         """What is held once the step of this row is stored."""
-        version, chain, seal = self.version + 1, row[CHAIN], row[SEAL]
-        return Hold(
-            self.owner, self.until, self.key, version, chain, seal, self.run_id, self.settled, self.room
-        )
+        return Hold(self.owner, self.until, self.key, self.version + 1, row[CHAIN], self.run_id, self.settled)
 
 
 def held(record: Record, key: int, version: int, chain: int) -> Hold | None:
@@ -82,4 +73,4 @@ def held(record: Record, key: int, version: int, chain: int) -> Hold | None:
     if lease is None:
         return None
     settled, _ = parted(head)
-    return Hold(lease.owner, lease.until, key, version, chain, chain, head.run_id, settled)
+    return Hold(lease.owner, lease.until, key, version, chain, head.run_id, settled)

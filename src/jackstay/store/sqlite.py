@@ -72,7 +72,7 @@ class SQLiteStore:
                     hold.take(row)
                     return expected + 1
         with self.database.writing as connection:
-            after = self._write(connection, Commit(session_id, expected, record), hold)
+            after = self._write(connection, Commit(session_id, expected, record), hold, alone=True)
         self._keep(session_id, after)
         return expected + 1
 
@@ -85,7 +85,7 @@ class SQLiteStore:
                 session_id = commit.session_id
                 hold = after[session_id] if session_id in after else self._held.get(session_id)
                 try:
-                    after[session_id] = self._write(connection, commit, hold)
+                    after[session_id] = self._write(connection, commit, hold, alone=False)
                 except sqlite3.IntegrityError as problem:
                     outcomes.append(self.database.explained(problem))
                 except sqlite3.Error:
@@ -98,7 +98,9 @@ class SQLiteStore:
             self._keep(session_id, hold)
         return outcomes
 
-    def _write(self, connection: sqlite3.Connection, commit: Commit, hold: Hold | None) -> Hold | None:
+    def _write(
+        self, connection: sqlite3.Connection, commit: Commit, hold: Hold | None, *, alone: bool
+    ) -> Hold | None:
         """Write the commit; what is held once that is stored."""
         session_id, expected, record = commit
         if hold is not None and not self._tears and hold.awaits(expected, record):
@@ -111,16 +113,10 @@ class SQLiteStore:
                 if record.lease is None:
                     tables.settle(connection, hold.key)
                 return held(record, hold.key, expected + 1, row[CHAIN])
-        connection.execute("SAVEPOINT place")
-        try:
+        if alone:
             return self._place(connection, commit, hold)
-        except BaseException:
-            if connection.in_transaction:  # a full disk has ended it
-                connection.execute("ROLLBACK TO place")
-            raise
-        finally:
-            if connection.in_transaction:
-                connection.execute("RELEASE place")
+        with tables.savepoint(connection):
+            return self._place(connection, commit, hold)
 
     def _keep(self, session_id: str, after: Hold | None) -> None:
         """The commit is stored."""

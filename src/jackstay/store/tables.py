@@ -32,10 +32,11 @@ UPDATE = """
         head = ?14, title = CASE title WHEN '' THEN ?15 ELSE title END
     WHERE key = ?16"""
 ADVANCE = """
-    INSERT INTO advances (owner, sealed, id, first_seq, checksum, data, progress, seal, until)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"""
-_RENEW = "UPDATE sessions SET lease_until = ? WHERE id = ? AND lease_owner = ? RETURNING key"
-_RENEW_PROGRESS = "UPDATE steps SET first_seq = ? WHERE id = ?"
+    INSERT INTO advances (owner, id, first_seq, checksum, data, progress, seal, until)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?)"""
+_RENEW = "UPDATE sessions SET lease_until = ? WHERE id = ? AND lease_owner = ?"
+_RENEW_PROGRESS = f"""
+    UPDATE steps SET first_seq = ? WHERE id = (SELECT key FROM sessions WHERE id = ?) * {SHIFT} + {PROGRESS}"""
 _POST = "INSERT INTO inbox (session, key, item) VALUES (?, ?, ?)"
 _INSERT_STEP = "INSERT INTO steps (id, first_seq, checksum, data, run_id) VALUES (?, ?, ?, ?, ?)"
 _INSERT_ARTIFACT = "INSERT OR REPLACE INTO artifacts (session, call_id, text) VALUES (?, ?, ?)"
@@ -268,10 +269,25 @@ def _tail(connection: sqlite3.Connection, key: int, version: int, chain: int) ->
 
 def renew(connection: sqlite3.Connection, session_id: str, lease: Lease) -> bool:
     """Write down when the lease ends now; False when its owner does not hold it."""
-    row = connection.execute(_RENEW, (lease.until, session_id, lease.owner)).fetchone()
-    if row is not None:
-        connection.execute(_RENEW_PROGRESS, (lease.until, row[0] * SHIFT + PROGRESS))
-    return row is not None
+    held = connection.execute(_RENEW, (lease.until, session_id, lease.owner)).rowcount > 0
+    if held:
+        connection.execute(_RENEW_PROGRESS, (lease.until, session_id))
+    return held
+
+
+@contextlib.contextmanager
+def savepoint(connection: sqlite3.Connection) -> Iterator[None]:
+    """What fails inside is taken back alone."""
+    connection.execute("SAVEPOINT alone")
+    try:
+        yield
+    except BaseException:
+        if connection.in_transaction:  # a full disk has ended it
+            connection.execute("ROLLBACK TO alone")
+        raise
+    finally:
+        if connection.in_transaction:
+            connection.execute("RELEASE alone")
 
 
 def lease(owner: str | None, until: float | None) -> Lease | None:
