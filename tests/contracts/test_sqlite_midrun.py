@@ -507,6 +507,42 @@ def goes_on(store: SQLiteStore, state: RunState, version: int, told: list[Any]) 
     assert store.check() == []
 
 
+@pytest.mark.parametrize("in_call", [False, True])
+def test_a_session_whose_own_head_is_damaged_in_mid_run_is_rebuilt_to_one_that_a_provider_takes(
+    place: Place, *, in_call: bool
+) -> None:
+    play = place.run(turns=3)
+    if in_call:
+        play.asks(ToolCall("call_9", "deploy", {}))
+    place.shut()
+    place.ask("UPDATE sessions SET head = substr(head, 3)")
+    before = place.path.read_bytes()
+    assert any(f"{OWNER} runs it" in line for line in place.store().check(repair=True))
+    place.shut()
+    assert place.path.read_bytes() == before
+    place.clock.at += 61
+    store = place.store()
+    assert "rebuilt from its events" in store.check(repair=True)[0]
+    assert store.check() == []
+    stored = store.load("s1")
+    assert stored is not None
+    assert list(store.events("s1")) == play.told
+    assert unanswered(stored.state.transcript) == []
+    goes_on(store, stored.state, stored.version, play.told)
+
+
+def test_a_step_for_a_file_that_has_become_shorter_says_so(place: Place) -> None:
+    store = place.store()
+    play = place.run(turns=30, store=store)
+    store.close()
+    with place.path.open("r+b") as file:
+        file.truncate(place.path.stat().st_size // 2 // database.PAGE_BYTES * database.PAGE_BYTES)
+    left = place.path.read_bytes()
+    with pytest.raises(StoreError, match=r"is damaged .* run `jackstay doctor --repair`"):
+        play.turn(40)
+    assert place.path.read_bytes() == left
+
+
 def test_damage_of_a_session_that_somebody_runs_is_left_alone(place: Place) -> None:
     play = place.run()
     place.ask(DAMAGES["progress changed"])

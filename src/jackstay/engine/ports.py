@@ -118,7 +118,9 @@ Launcher = Callable[[Launch], Launch]  # confines a process; raises ToolFailed w
 
 
 class Lease(msgspec.Struct, frozen=True, gc=False):
-    """Who runs a session: `owner` names the process, `until` is when that ends unless renewed (epoch s)."""
+    """Who runs a session: `owner` names the process and the request, as nobody else is named; `until` is when
+    that ends unless renewed (epoch s).
+    """
 
     owner: str
     until: float

@@ -144,6 +144,8 @@ class Database:
 
     def explained(self, problem: sqlite3.Error) -> StoreError:
         """The failure with what it means here and what to do about it."""
+        if self.damaged:  # it is open for reading only, and not because anybody's rights are missing
+            return StoreError(self.meaning(sqlite3.SQLITE_CORRUPT, "it ends too early"))
         return StoreError(self.meaning(primary(problem), str(problem)))
 
     def meaning(self, code: int, problem: str) -> str:

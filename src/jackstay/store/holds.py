@@ -10,6 +10,7 @@ from jackstay.store import steps, tables
 from jackstay.store.tables import SHIFT
 
 CHAIN = 3  # where a row for `tables.ADVANCE` holds the step's checksum
+MOST_ROOM = 1024  # bytes: a progress that was once longer than this is an exception
 ROW_S = 10.0  # the row of a running session is written anew when its lease is this much behind, in seconds
 
 
@@ -26,6 +27,7 @@ class Hold(msgspec.Struct, gc=False):
     chain: int
     run_id: str
     settled: Values
+    room: int = 0  # bytes of the longest progress so far
 
     def awaits(self, expected: int, record: Record) -> bool:
         """Is this the next step of the run, with nothing beside it?"""
@@ -55,7 +57,10 @@ class Hold(msgspec.Struct, gc=False):
             whole = whole or (message.role == "user" and message.note is None)  # it may be the session's title
         if whole or lease is None or lease.until - self.until >= ROW_S:
             return (*step, bytearray(), chain, 0), (*tables.values(version, chain, record, now), self.key)
-        made = bytearray(encode((now, *moved)))
+        text = encode((now, *moved))
+        if self.room < len(text) <= MOST_ROOM:
+            self.room = len(text)
+        made = bytearray(text.ljust(self.room))  # of one size it is overwritten in place: pages fill better
         return (*step, made, steps.seal(chain, made), lease.until), None
 
     def take(self, row: Values) -> None:
@@ -64,7 +69,8 @@ class Hold(msgspec.Struct, gc=False):
 
     def after(self, row: Values) -> "Hold":
         """What is held once the step of this row is stored."""
-        return Hold(self.owner, self.until, self.key, self.version + 1, row[CHAIN], self.run_id, self.settled)
+        version, chain = self.version + 1, row[CHAIN]
+        return Hold(self.owner, self.until, self.key, version, chain, self.run_id, self.settled, self.room)
 
 
 def held(record: Record, key: int, version: int, chain: int) -> Hold | None:
