@@ -18,8 +18,8 @@ from jackstay.engine.ports import Artifact
 class Step(msgspec.Struct, frozen=True, gc=False):
     """What one input led to: the next state, what to store of it, what to tell, what to do.
 
-    There is nothing to store of a step that is not `stored`: no effect follows it, and events that it has are told
-    and forgotten, they carry no numbers.
+    There is nothing to store of a step that is not `stored`: no effect follows it, and its events are told and
+    forgotten, they carry no numbers.
     """
 
     state: RunState
