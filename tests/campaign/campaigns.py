@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Literal
 
 from tests.campaign import mission
-from tests.campaign.mission import BUSY, ENDED, SESSION, STORE_FAILED, WAITS, die_at
+from tests.campaign import together as runs
+from tests.campaign.mission import BUSY, ENDED, SESSION, STORE_FAILED, WAITS, die_at, live
 from tests.campaign.supervise import (
     KILLED,
     ended,
@@ -83,6 +84,27 @@ def _kill_at(stage: int, number: int, moment: Moment, total: Counter[str]) -> bo
         total += judge(folder)
         total["kills"] += 1
     return True
+
+
+def together(*, every: int = 1, within: int = 1) -> Counter[str]:
+    """Kill a worker with several missions at its groups of steps, and at the writing statements in them."""
+    total: Counter[str] = Counter()
+    for moment in MOMENTS:
+        number = 1
+        while (found := _together(die_at(number, moment))) is not None:
+            total += found
+            number += every
+    statement = 1
+    while (found := _together(live, statement)) is not None:
+        total += found
+        statement += within
+    return total
+
+
+def _together(kill: mission.Kill, statement: int = 0) -> Counter[str] | None:
+    """What came of it; None where the worker had no such group or statement."""
+    with place() as folder:
+        return runs.killed(folder, kill, statement=statement)
 
 
 def at_random(times: int, seed: int, took: float) -> Counter[str]:
@@ -190,6 +212,7 @@ def main() -> None:
     took = undisturbed()
     print(f"session {SESSION!r}: {len(mission.CALLS)} calls; the first worker takes {took * 1000:.0f} ms")
     report("at every commit", at_every_commit)
+    report("several at once", together)
     report("at random", lambda: at_random(chosen.random, chosen.seed, took))
     report("two workers", lambda: racing(40, chosen.seed, took))
     report("full disk", lambda: full_disk(25))

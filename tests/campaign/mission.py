@@ -4,7 +4,7 @@ import asyncio
 import os
 import resource
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from jackstay import HITL, AgentSession, HarnessEngine, HITLDecision, HITLInterc
 from jackstay.core.errors import Conflict, SessionBusy, StoreError
 from jackstay.core.events import TRANSIENT, Event
 from jackstay.core.wire import encode
-from jackstay.engine.ports import Lease, PendingSession, Posted, Record, SessionInfo, Stored, Tool
+from jackstay.engine.ports import Commit, Lease, PendingSession, Posted, Record, SessionInfo, Stored, Tool
 from jackstay.models.scripted import ScriptedModel
 
 SESSION = "mission"
@@ -34,6 +34,13 @@ class KillingStore:
         version = self.store.commit(session_id, expected, record)
         self._kill(self._commits, "after")
         return version
+
+    def commit_all(self, commits: Sequence[Commit]) -> list[int | Exception]:
+        self._commits += 1
+        self._kill(self._commits, "before")
+        outcomes = self.store.commit_all(commits)
+        self._kill(self._commits, "after")
+        return outcomes
 
     def load(self, session_id: str) -> Stored | None:
         return self.store.load(session_id)

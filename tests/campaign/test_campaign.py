@@ -11,6 +11,7 @@ from tests.campaign.campaigns import (
     full_disk,
     racing,
     read_only,
+    together,
     turned_read_only,
     undisturbed,
 )
@@ -34,6 +35,12 @@ def test_killed_at_every_commit_nothing_is_lost_and_nothing_done_twice(
     stages: Sequence[int], moment: Moment
 ) -> None:
     assert at_every_commit(stages, (moment,))["kills"] >= 4
+
+
+def test_killed_with_several_runs_under_way_nothing_is_lost_and_nothing_done_twice() -> None:
+    found = together(every=2, within=9)
+    assert found["kills"] >= 20
+    assert found["ahead"] >= 20
 
 
 def test_killed_at_random_instants_nothing_is_lost_and_nothing_done_twice() -> None:

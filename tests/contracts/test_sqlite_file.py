@@ -1,5 +1,6 @@
 """The store's file under real trouble: other processes, kill -9, full disks, foreign hands, damage."""
 
+import asyncio
 import os
 import random
 import shutil
@@ -16,16 +17,19 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from jackstay import HarnessEngine, tool
 from jackstay.core.errors import NewerSchema, SessionBusy, StoreError
 from jackstay.core.messages import ToolCall, ToolResult, assistant, note, observation, user
 from jackstay.core.state import Batch
 from jackstay.core.transcript import Transcript
 from jackstay.core.wire import encode
 from jackstay.engine.ports import Lease, Posted, Record, Stored
+from jackstay.models.scripted import ScriptedModel
 from jackstay.store import database, leases
 from jackstay.store.sqlite import SQLiteStore
 from jackstay.store.steps import LOST
 from tests.contracts.made import Play
+from tests.elsewhere import asks, reply
 
 HERE = Path(__file__).parent
 WRITE = ToolCall("call_w", "write", {"file_path": "a", "content": "text"})
@@ -765,6 +769,34 @@ def test_200_small_tool_turns_fit_into_72_kb_schema_included(store: SQLiteStore,
     store.close()
     assert path.stat().st_size <= 72_000
     assert (path.stat().st_size - empty) / 200 <= 360
+
+
+@pytest.mark.parametrize("at_once", [1, 3])
+def test_a_run_of_200_tool_turns_takes_at_most_80_kb(tmp_path: Path, at_once: int) -> None:
+    @tool(effects={"reads"}, idempotent=True)
+    async def ls(path: str) -> str:
+        """List files."""
+        return f"{path}.py"
+
+    store = SQLiteStore(tmp_path / "s.db")
+
+    def made() -> HarnessEngine:
+        turns = [reply(asks("ls", f"call_{number}", path=f"src/{number}")) for number in range(200)]
+        return HarnessEngine(
+            model=ScriptedModel([*turns, "done"]), session_provider=store, tools=(ls,), max_turns=500,
+            installed_extensions=False, workspace=str(tmp_path), harness_home=str(tmp_path / "home"),
+            compression_threshold=(10_000, 0.99),
+        )  # fmt: skip
+
+    async def run() -> None:
+        async with asyncio.TaskGroup() as group:
+            for number in range(at_once):
+                group.create_task(made().prompt("look around").session(f"s{number}").call())
+
+    asyncio.run(run())
+    assert [(info.outcome, info.turn) for info in store.sessions()] == [("answered", 201)] * at_once
+    store.close()
+    assert (tmp_path / "s.db").stat().st_size <= 80_000 * at_once
 
 
 def test_the_bytes_of_a_message_are_at_most_twice_its_json_at_any_length_of_history(
