@@ -77,7 +77,7 @@ def test_the_messages_of_a_step_come_back(appended: list[Message], amended: list
 DURABLE = events.filter(lambda event: not isinstance(event, ev.TRANSIENT))
 few_ids = st.sampled_from(["call_1", "call_2"])
 few_args: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
-    [{}, {"a": 1}, {"a": 1.0}, {"a": True}, {"a": 1, "b": 2}]
+    [{}, {"a": 1}, {"a": 1.0}, {"a": True}, {"a": 1, "b": 2}, {"a": "x", "b": "y"}, {"b": "y", "a": "x"}]
 )
 few_words = st.sampled_from(["", "done", "x"])
 few_calls = st.lists(st.builds(ToolCall, few_ids, st.sampled_from(["ls", "cat"]), few_args), max_size=2).map(

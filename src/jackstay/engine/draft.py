@@ -18,7 +18,8 @@ from jackstay.engine.ports import Artifact
 class Step(msgspec.Struct, frozen=True, gc=False):
     """What one input led to: the next state, what to store of it, what to tell, what to do.
 
-    A step that is not `stored` changed nothing: its events are told and forgotten, they carry no numbers.
+    There is nothing to store of a step that is not `stored`: no effect follows it, and its events are told and
+    forgotten, they carry no numbers.
     """
 
     state: RunState
@@ -33,10 +34,11 @@ class Step(msgspec.Struct, frozen=True, gc=False):
 class Draft(msgspec.Struct, gc=False):
     """Collects the changes of one step. It lives for one call of `step` and is never shared.
 
-    `transcript` and `seq`, the number of the last event told, are those of this moment: in `state` they come
-    with the finished step. `artifacts` are whole texts behind what is shown shortened.
+    It began with `before`. `transcript` and `seq`, the number of the last event told, are those of this moment:
+    in `state` they come with the finished step. `artifacts` are whole texts behind what is shown shortened.
     """
 
+    before: RunState
     state: RunState
     at: float
     seq: int
@@ -96,9 +98,10 @@ class Draft(msgspec.Struct, gc=False):
         """The finished step."""
         rows = self.state.rows + len(self.appended)
         state = replace(self.state, seq=self.seq, rows=rows, transcript=self.transcript)
+        changed = self.events or self.effects or state.batch is not self.before.batch
         return Step(
             state, tuple(self.events), tuple(self.effects), tuple(self.appended), tuple(self.amended),
-            tuple(self.artifacts),
+            tuple(self.artifacts), bool(changed),
         )  # fmt: skip
 
     def unstored(self) -> Step:

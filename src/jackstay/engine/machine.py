@@ -33,7 +33,7 @@ from jackstay.engine.telling import told
 
 def step(state: RunState, happened: Input, bounds: RunBounds = DEFAULT_BOUNDS) -> Step:
     """The step that this input leads to, told without secrets. Pure: equal arguments, equal answers."""
-    draft = Draft(state, happened.at, state.seq, state.transcript)
+    draft = Draft(state, state, happened.at, state.seq, state.transcript)
     match happened:
         case Replied():
             _replied(draft, happened, bounds)

@@ -154,9 +154,9 @@ class Driver:
     # -- steps -----------------------------------------------------------------------------------------
 
     async def _feed(self, happened: Input) -> tuple[Effect, ...]:
-        agent, before = self._agent(), self.state
+        agent = self._agent()
         made = self._decide(happened, agent)
-        promise = self._commit(made) if _is_news(made, before) else None
+        promise = self._commit(made) if made.stored else None
         if promise is not None:
             await promise.future
             self._yielded = time.monotonic()
@@ -184,9 +184,8 @@ class Driver:
         for promise, made in list(self._promised.items()):
             self._kept(promise)
             self._tell(made.events, hooks)
-        before = self.state
         made = self._decide(happened, agent)
-        if _is_news(made, before):
+        if made.stored:
             self._commit(made, at_once=True)
         self._tell(made.events, hooks)
 
@@ -257,8 +256,11 @@ class Driver:
     # -- effects ---------------------------------------------------------------------------------------
 
     async def _perform(self, effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
-        if len(effects) == 1 and type(effects[0]) is RunTool:
-            return await self._run(effects[0].call, self._limit)
+        first = effects[0]
+        if len(effects) == 1 and type(first) is RunTool:
+            return await self._run(first.call, self._limit)
+        if len(effects) == 1 and type(first) is CallModel:
+            return await self._feed(await self._ask(first))
         runs: list[ToolCall] = []
         following: tuple[Effect, ...] = ()
         for effect in effects:
@@ -413,12 +415,6 @@ _REMEMBERED = (HITLDecidedEvent, PhaseChangedEvent)  # what a summary should kno
 
 def _unheard_of(event: Event) -> None:
     """Nobody listens."""
-
-
-def _is_news(made: Step, before: RunState) -> bool:
-    """Is there anything in the step to store?"""
-    changed = made.events or made.effects or made.state.batch is not before.batch
-    return made.stored and bool(changed)
 
 
 def _begins_task(made: Step) -> bool:

@@ -50,18 +50,21 @@ class Hold(msgspec.Struct, gc=False):
         data = pack_step(events, appended, record.amended, head.transcript, head.run_id)
         first_seq = (events[0].seq if events else None) or head.seq + 1
         version, chain = self.version + 1, steps.link(self.chain, first_seq, None, data)
-        step = (self.owner, self.key * SHIFT + version, first_seq, chain, bytearray(data))
         settled, moved = parted(head)
         whole = settled != self.settled
         for message in appended:
             whole = whole or (message.role == "user" and message.note is None)  # it may be the session's title
         if whole or lease is None or lease.until - self.until >= ROW_S:
-            return (*step, bytearray(), chain, 0), (*tables.values(version, chain, record, now), self.key)
-        text = encode((now, *moved))
-        if self.room < len(text) <= MOST_ROOM:
-            self.room = len(text)
-        made = bytearray(text.ljust(self.room))  # of one size it is overwritten in place: pages fill better
-        return (*step, made, steps.seal(chain, made), lease.until), None
+            values: Values | None = (*tables.values(version, chain, record, now), self.key)
+            made, seal, until = bytearray(), chain, 0.0
+        else:
+            text, values = encode((now, *moved)), None
+            if self.room < len(text) <= MOST_ROOM:
+                self.room = len(text)
+            made = bytearray(text.ljust(self.room))  # of one size it is overwritten in place: pages fill better
+            seal, until = steps.seal(chain, made), lease.until
+        at = self.key * SHIFT + version
+        return (self.owner, at, first_seq, chain, bytearray(data), made, seal, until), values
 
     def take(self, row: Values) -> None:
         """The step of this row is stored, and the session's row is as it was."""

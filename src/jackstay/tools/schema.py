@@ -87,7 +87,7 @@ class FunctionTool(Generic[P, R]):
         try:
             if args.keys() != self._names:
                 self._complete(args)
-            self._convert(args)
+            self._typed(self._given(args))
         except ToolFailed as problem:
             return str(problem)
         return None
@@ -99,7 +99,10 @@ class FunctionTool(Generic[P, R]):
         """
         call: Callable[..., Any] = self.function
         try:
-            values = self._convert(args)
+            args = self._given(args)
+            values = asdict(self._typed(args))
+            if len(args) != len(values):  # the function's own defaults stand for the rest
+                values = {name: values[name] for name in args}
             if self._context:
                 values[self._context] = context if self.waits else ThreadContext(context)
             result = await call(**values) if self.waits else await in_thread(partial(call, **values))
@@ -119,17 +122,16 @@ class FunctionTool(Generic[P, R]):
 
     def _given(self, args: JsonObject) -> JsonObject:
         """Some models send null for what they leave out: it is taken so where null could mean nothing else."""
+        if not self._left_out_as_null or None not in args.values():
+            return args
         return {k: v for k, v in args.items() if v is not None or k not in self._left_out_as_null}
 
-    def _convert(self, args: JsonObject) -> JsonObject:
-        """The given arguments as the types the function asked for; its own defaults stand for the rest."""
-        if self._left_out_as_null and None in args.values():
-            args = self._given(args)
+    def _typed(self, args: JsonObject) -> Any:
+        """The given arguments as the types the function asked for."""
         try:
-            converted = asdict(wire.convert(args, self._kind))
+            return wire.convert(args, self._kind)
         except msgspec.ValidationError as problem:
             raise ToolFailed(_explain(str(problem), args, self.spec.parameters)) from problem
-        return converted if len(args) == len(converted) else {name: converted[name] for name in args}
 
 
 @overload
