@@ -116,7 +116,7 @@ def test_killed_at_every_second_commit_nothing_is_lost_and_nothing_done_twice(
         if how != KILLED:
             break
         kills += 1
-    assert kills >= 6
+    assert kills >= 5  # two side by side share commits
 
 
 def test_killed_at_random_while_two_workers_race_for_it(tmp_path_factory: pytest.TempPathFactory) -> None:
