@@ -121,7 +121,9 @@ class Database:
         """Carry out one writing statement, a transaction of its own; False where a constraint is against it."""
         with self.lock:
             try:
-                self._cursor = cursor = self._cursor or self.connection().cursor()
+                cursor = self._cursor
+                if cursor is None:
+                    cursor = self._cursor = self.connection().cursor()
                 cursor.execute(statement, row)
             except sqlite3.IntegrityError:
                 return False
