@@ -34,6 +34,7 @@ class Progress(msgspec.Struct, frozen=True, gc=False, array_like=True):
     usage: Usage = NO_USAGE
     batch: Batch | None = None
     memory: Memory = Memory()
+    notes: tuple[str, ...] = ()
     loop: LoopWindow = LoopWindow()
     anchor: Anchor = Anchor()
 

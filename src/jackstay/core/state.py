@@ -148,7 +148,6 @@ class RunState(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     overflow_limit: int | None = None
     compacted_at: int = 0
     recallable: bool = False
-    notes: tuple[str, ...] = ()
     nudges: int = 0
     settings: JsonObject = {}
     view: tuple[tuple[int, int], ...] = ()
@@ -163,6 +162,7 @@ class RunState(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     usage: Usage = NO_USAGE
     batch: Batch | None = None
     memory: Memory = Memory()
+    notes: tuple[str, ...] = ()
     policy: PolicyState = PolicyState()
     transcript: Transcript = msgspec.field(default_factory=Transcript)
 

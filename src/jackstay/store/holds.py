@@ -13,6 +13,8 @@ CHAIN = 3  # where a row for `tables.ADVANCE` holds the step's checksum
 MOST_ROOM = 1024  # bytes: a progress that was once longer than this is an exception
 ROW_S = 10.0  # the row of a running session is written anew when its lease is this much behind, in seconds
 
+Next = tuple[Values, Values | None]
+
 
 class Hold(msgspec.Struct, gc=False):
     """A lease taken through this store, and what the session came to with the last commit.
@@ -40,7 +42,7 @@ class Hold(msgspec.Struct, gc=False):
             and not record.artifacts
         )
 
-    def next(self, record: Record, now: float) -> tuple[Values, Values | None]:
+    def next(self, record: Record, now: float) -> Next:
         """The awaited step as a row for `tables.ADVANCE`.
 
         And the values for `tables.UPDATE` where the session's row has to change with it; elsewhere how far the

@@ -10,12 +10,13 @@ import msgspec
 from jackstay.core import ids
 from jackstay.core.errors import AlreadyDecided, Conflict, UnknownSession
 from jackstay.core.events import Event
+from jackstay.core.progress import Values
 from jackstay.core.unpacking import EventReader, StepMessages, step_messages
 from jackstay.core.wire import encode
 from jackstay.engine.ports import Commit, Lease, PendingSession, Posted, Record, SessionInfo, Stored
 from jackstay.store import leases, steps, tables
 from jackstay.store.database import Database, Synchronous
-from jackstay.store.holds import CHAIN, Hold, held
+from jackstay.store.holds import CHAIN, Hold, Next, held
 from jackstay.store.steps import Mended
 from jackstay.store.tables import SHIFT, Found
 
@@ -57,24 +58,28 @@ class SQLiteStore:
 
     def commit(self, session_id: str, expected: int, record: Record) -> int:
         """See the port. Without a lease it passes while none is live or this store took the one there is."""
-        hold = self._held.get(session_id)
+        hold, made = self._held.get(session_id), None
         if hold is not None and not self._tears and hold.awaits(expected, record):
-            row, values = hold.next(record, self.now())
-            if values is None:
-                self._posted.discard(session_id)  # what is posted from here on comes again, or is in the way
-                stored = False
-                try:
-                    stored = self.database.changed(tables.ADVANCE, row)
-                finally:
-                    if not stored:
-                        self._posted.add(session_id)
-                if stored:
-                    hold.take(row)
+            made = hold.next(record, self.now())
+            if made[1] is None:
+                if self._advance(session_id, made[0]):
+                    hold.take(made[0])
                     return expected + 1
+                made = None
         with self.database.writing as connection:
-            after = self._write(connection, Commit(session_id, expected, record), hold, alone=True)
+            after = self._write(connection, Commit(session_id, expected, record), hold, made, alone=True)
         self._keep(session_id, after)
         return expected + 1
+
+    def _advance(self, session_id: str, row: Values) -> bool:
+        stored = False
+        self._posted.discard(session_id)  # what is posted from here on comes again, or is in the way
+        try:
+            stored = self.database.changed(tables.ADVANCE, row)
+        finally:
+            if not stored:
+                self._posted.add(session_id)
+        return stored
 
     def commit_all(self, commits: Sequence[Commit]) -> list[int | Exception]:
         """See the port."""
@@ -85,7 +90,11 @@ class SQLiteStore:
                 session_id = commit.session_id
                 hold = after[session_id] if session_id in after else self._held.get(session_id)
                 try:
-                    after[session_id] = self._write(connection, commit, hold, alone=False)
+                    awaited = (
+                        hold is not None and not self._tears and hold.awaits(commit.expected, commit.record)
+                    )
+                    made = hold.next(commit.record, self.now()) if hold is not None and awaited else None
+                    after[session_id] = self._write(connection, commit, hold, made, alone=False)
                 except sqlite3.IntegrityError as problem:
                     outcomes.append(self.database.explained(problem))
                 except sqlite3.Error:
@@ -99,20 +108,25 @@ class SQLiteStore:
         return outcomes
 
     def _write(
-        self, connection: sqlite3.Connection, commit: Commit, hold: Hold | None, *, alone: bool
+        self,
+        connection: sqlite3.Connection,
+        commit: Commit,
+        hold: Hold | None,
+        made: Next | None,
+        *,
+        alone: bool,
     ) -> Hold | None:
-        """Write the commit; what is held once that is stored."""
+        """Write the commit, which a hold may have awaited; what is held once that is stored."""
         session_id, expected, record = commit
-        if hold is not None and not self._tears and hold.awaits(expected, record):
-            row, values = hold.next(record, self.now())
-            if tables.advance(connection, row):
-                self._posted.discard(session_id)
-                if values is None:
-                    return hold.after(row)
-                connection.execute(tables.UPDATE, values)
-                if record.lease is None:
-                    tables.settle(connection, hold.key)
-                return held(record, hold.key, expected + 1, row[CHAIN])
+        if hold is not None and made is not None and tables.advance(connection, made[0]):
+            row, values = made
+            self._posted.discard(session_id)
+            if values is None:
+                return hold.after(row)
+            connection.execute(tables.UPDATE, values)
+            if record.lease is None:
+                tables.settle(connection, hold.key)
+            return held(record, hold.key, expected + 1, row[CHAIN])
         if alone:
             return self._place(connection, commit, hold)
         with tables.savepoint(connection):
