@@ -90,9 +90,8 @@ def advance(draft: Draft, batch: Batch, bounds: RunBounds, *, fresh: int = -1) -
 def _through(draft: Draft, batch: Batch, calls: list[BatchCall], bounds: RunBounds) -> bool:
     """Every call is done with: the action ends. True."""
     batch = _record(draft, batch, calls)
-    draft.state = replace(draft.state, batch=None)
     draft.tell(ActionEndEvent)
-    loops.after_batch(draft, batch, bounds)
+    loops.end_batch(draft, batch, bounds)
     return True
 
 

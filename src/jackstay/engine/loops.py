@@ -20,9 +20,10 @@ def forget(draft: Draft) -> None:
         draft.set(policy=replace(policy, loop=NOTHING_SEEN, held=""))
 
 
-def after_batch(draft: Draft, batch: Batch, bounds: RunBounds) -> None:
-    """Weigh a finished batch with its results; a loop is told to the model behind the observations."""
+def end_batch(draft: Draft, batch: Batch, bounds: RunBounds) -> None:
+    """Part with a finished batch, its results weighed; a loop is told to the model behind the observations."""
     if bounds.loops is None:
+        draft.set(batch=None)
         return
     done: list[Done] = []
     for item in batch.calls:
@@ -33,7 +34,7 @@ def after_batch(draft: Draft, batch: Batch, bounds: RunBounds) -> None:
             done.append(Done(call.tool, call.args, result.text, result.is_error, edits))
     policy = draft.state.policy
     window, finding = notice(policy.loop, done, bounds.loops)
-    draft.state = replace(draft.state, policy=replace(policy, loop=window, held=""))
+    draft.state = replace(draft.state, batch=None, policy=replace(policy, loop=window, held=""))
     if finding is not None:
         _tell(draft, finding)
 

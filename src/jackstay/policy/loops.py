@@ -113,8 +113,8 @@ def notice(
         step = _PROGRESS + mark if edits and mark not in trail else mark
         trail = f"{trail} {step}" if trail else step
     failed = _with_errors(window, errors) if window.errors or any(errors) else ()
-    while trail.count(" ") >= kept:
-        trail = trail.partition(" ")[2]
+    if len(trail) > kept * _MARK and (more := trail.count(" ") + 1 - kept) > 0:
+        trail = trail.split(" ", more)[more]
     grown = LoopWindow(trail, failed[-kept:], found=window.found)
     seen = _seen(grown, calls, marks, errors, params)
     if seen is None:

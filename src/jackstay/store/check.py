@@ -26,7 +26,7 @@ _HOPELESS = (
     "some of it"
 )
 _ORPHANS = {
-    "steps": f"abs(id) / {SHIFT} NOT IN (SELECT key FROM sessions)",
+    "steps": f"abs(id) / {SHIFT} NOT IN (SELECT key FROM sessions) AND id < {tables.END}",
     "inbox": "session NOT IN (SELECT key FROM sessions)",
     "artifacts": "session NOT IN (SELECT key FROM sessions)",
 }

@@ -10,7 +10,6 @@ from jackstay.store import steps, tables
 from jackstay.store.tables import SHIFT
 
 CHAIN = 3  # where a row for `tables.ADVANCE` holds the step's checksum
-MOST_ROOM = 1024  # bytes: a progress that was once longer than this is an exception
 ROW_S = 10.0  # the row of a running session is written anew when its lease is this much behind, in seconds
 
 Next = tuple[Values, Values | None]
@@ -29,7 +28,6 @@ class Hold(msgspec.Struct, gc=False):
     chain: int
     run_id: str
     settled: Values
-    room: int = 0  # bytes of the longest progress so far
 
     def awaits(self, expected: int, record: Record) -> bool:
         """Is this the next step of the run, with nothing beside it?"""
@@ -60,10 +58,7 @@ class Hold(msgspec.Struct, gc=False):
             values: Values | None = (*tables.values(version, chain, record, now), self.key)
             made, seal, until = bytearray(), chain, 0.0
         else:
-            text, values = encode((now, *moved)), None
-            if self.room < len(text) <= MOST_ROOM:
-                self.room = len(text)
-            made = bytearray(text.ljust(self.room))  # of one size it is overwritten in place: pages fill better
+            made, values = bytearray(encode((now, *moved))), None
             seal, until = steps.seal(chain, made), lease.until
         at = self.key * SHIFT + version
         return (self.owner, at, first_seq, chain, bytearray(data), made, seal, until), values
@@ -75,7 +70,7 @@ class Hold(msgspec.Struct, gc=False):
     def after(self, row: Values) -> "Hold":
         """What is held once the step of this row is stored."""
         version, chain = self.version + 1, row[CHAIN]
-        return Hold(self.owner, self.until, self.key, version, chain, self.run_id, self.settled, self.room)
+        return Hold(self.owner, self.until, self.key, version, chain, self.run_id, self.settled)
 
 
 def held(record: Record, key: int, version: int, chain: int) -> Hold | None:
