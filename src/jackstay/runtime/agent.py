@@ -92,10 +92,10 @@ class Agent:
         self.chain = Chain(built.interceptors)
         self.system = built.system
         self.workspace = bounds.workspace
-        self._bounds = bounds
         self._hitl = hitl
         self._compression = self.chain.find(ContextCompressionInterceptor)
         self._stop_loop = self.chain.find(StopLoopInterceptor)
+        self._bounds = self._set(bounds)
         self.guard = built.guard
         self._protected = built.protected
         self._user_home = str(Path.home())
@@ -109,20 +109,28 @@ class Agent:
     @property
     def bounds(self) -> RunBounds:
         """The switches as they are at this moment: interceptors may have been set otherwise since the build."""
-        bounds, hitl, asks, grants = self._bounds, self._hitl, False, False
-        compression = self._compression.params if self._compression is not None else None
-        loops = self._stop_loop.params if self._stop_loop is not None else None
-        if hitl is not None and hitl.enabled:
-            asks, grants = True, hitl.grants
+        bounds, compression, loops, hitl = self._bounds, self._compression, self._stop_loop, self._hitl
         if (
-            bounds.compression is compression
-            and bounds.loops is loops
-            and bounds.hitl is asks
-            and bounds.grants is grants
+            (compression is None or bounds.compression is compression.params)
+            and (loops is None or bounds.loops is loops.params)
+            and (
+                hitl is None
+                or (bounds.hitl is hitl.enabled and bounds.grants is (hitl.enabled and hitl.grants))
+            )
         ):
             return bounds
-        self._bounds = replace(bounds, compression=compression, loops=loops, hitl=asks, grants=grants)
+        self._bounds = self._set(bounds)
         return self._bounds
+
+    def _set(self, bounds: RunBounds) -> RunBounds:
+        hitl = self._hitl
+        return replace(
+            bounds,
+            compression=self._compression.params if self._compression is not None else None,
+            loops=self._stop_loop.params if self._stop_loop is not None else None,
+            hitl=hitl is not None and hitl.enabled,
+            grants=hitl is not None and hitl.enabled and hitl.grants,
+        )
 
     @property
     def is_plain(self) -> bool:

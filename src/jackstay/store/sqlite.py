@@ -10,7 +10,6 @@ import msgspec
 from jackstay.core import ids
 from jackstay.core.errors import AlreadyDecided, Conflict, UnknownSession
 from jackstay.core.events import Event
-from jackstay.core.progress import Values
 from jackstay.core.unpacking import EventReader, StepMessages, step_messages
 from jackstay.core.wire import encode
 from jackstay.engine.ports import Commit, Lease, PendingSession, Posted, Record, SessionInfo, Stored
@@ -62,24 +61,21 @@ class SQLiteStore:
         if hold is not None and not self._tears and hold.awaits(expected, record):
             made = hold.next(record, self.now())
             if made[1] is None:
-                if self._advance(session_id, made[0]):
+                self._posted.discard(session_id)  # what is posted from here on comes again, or is in the way
+                try:
+                    stored = self.database.changed(tables.ADVANCE, made[0])
+                except BaseException:
+                    self._posted.add(session_id)
+                    raise
+                if stored:
                     hold.take(made[0])
                     return expected + 1
+                self._posted.add(session_id)
                 made = None
         with self.database.writing as connection:
             after = self._write(connection, Commit(session_id, expected, record), hold, made, alone=True)
         self._keep(session_id, after)
         return expected + 1
-
-    def _advance(self, session_id: str, row: Values) -> bool:
-        stored = False
-        self._posted.discard(session_id)  # what is posted from here on comes again, or is in the way
-        try:
-            stored = self.database.changed(tables.ADVANCE, row)
-        finally:
-            if not stored:
-                self._posted.add(session_id)
-        return stored
 
     def commit_all(self, commits: Sequence[Commit]) -> list[int | Exception]:
         """See the port."""
