@@ -19,7 +19,7 @@ from jackstay.store.steps import Sealed, Step, Unreadable
 DAMAGE = (sqlite3.SQLITE_CORRUPT, -1)  # error codes of rows that cannot be read
 SHIFT = 1 << 32  # a step's id is its session's key times this plus the version
 PROGRESS = SHIFT - 1  # and the place of its progress comes after all versions
-END = (1 << 63) - 1  # the id of the row of steps that is the last
+END = (SHIFT // 2 - 1) * SHIFT  # the row of steps that no step comes after
 
 _FIND = "SELECT key, version, chain, run_id, lease_owner, lease_until FROM sessions WHERE id = ?"
 _TAIL = "SELECT id, checksum, data, first_seq FROM steps WHERE id > ? AND id <= ? ORDER BY id DESC LIMIT 2"

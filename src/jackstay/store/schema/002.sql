@@ -2,9 +2,11 @@
 -- come since (core.progress) is in the row of steps that ends the session's range, with the id of version
 -- 2^32 - 1: data is the progress (empty: none), checksum goes on from that of the newest step, first_seq is when
 -- the lease ends, run_id is its owner as long as nothing is posted.
-INSERT INTO steps VALUES (9223372036854775807, 0, NULL, 0, x'');  -- never last, it splits pages without holes
 INSERT INTO steps SELECT key * 4294967296 + 4294967295, 0, NULL, chain, x'' FROM sessions
     WHERE lease_owner IS NOT NULL;
+
+-- No row comes after this one: when the last row of a table grows, SQLite leaves a hole in the page it was on.
+INSERT INTO steps VALUES (9223372032559808512, 0, NULL, 0, x'');
 
 -- How a run's next step is written: in one statement that changes nothing unless all is as the run left it.
 CREATE VIEW advances AS SELECT *, '' AS owner, x'' AS progress, 0 AS seal, 0 AS until FROM steps;
