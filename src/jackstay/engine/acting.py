@@ -54,11 +54,11 @@ def digest_in(draft: Draft, digest: str) -> str:
 def start(draft: Draft, batch: Batch, bounds: RunBounds) -> bool:
     """Begin the batch, or take it up again. True when every call of it is done with."""
     draft.tell(ActionStartEvent, tuple([c.call.call_id for c in batch.calls if c.result is None]))
-    return advance(draft, replace(batch, started=True), bounds)
+    return advance(draft, batch, bounds)
 
 
 def advance(draft: Draft, batch: Batch, bounds: RunBounds, *, fresh: int = -1) -> bool:
-    """Take up the next calls that may run. True when none is left and the action has ended.
+    """Take up the next calls of a batch that has begun. True when none is left and the action has ended.
 
     `fresh` is the position of a call that was judged just now.
     """
@@ -84,7 +84,7 @@ def advance(draft: Draft, batch: Batch, bounds: RunBounds, *, fresh: int = -1) -
         break
     if index == count:
         return _through(draft, batch, calls, bounds)
-    draft.batch = _record(draft, batch, calls)
+    draft.batch = Batch(tuple(calls), True, _say_results(draft, batch, calls), batch.ran)
     return False
 
 

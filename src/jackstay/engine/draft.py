@@ -58,9 +58,9 @@ class Draft(msgspec.Struct, gc=False):
 
     def tell(self, kind: type[BaseEvent], *fields: Any) -> None:
         """Add an event of the run."""
-        self.seq = seq = self.seq + 1
-        state = self.state
-        self.events.append(kind(state.run_id, state.session_id, seq, self.at, *fields))  # type: ignore[arg-type]  # every subclass is in the union
+        self.seq += 1
+        common = (self.state.run_id, self.state.session_id, self.seq, self.at)
+        self.events.append(kind(*(common + fields)))  # type: ignore[arg-type]  # every subclass is in the union
 
     def do(self, *effects: Effect) -> None:
         """Ask the world for something."""

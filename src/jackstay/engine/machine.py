@@ -131,7 +131,9 @@ def _take_batch(
         )
         batch = Batch(refused)
     else:
-        judged = [judging.judge(draft, call, facts[at], bounds) for at, call in enumerate(calls)]
+        judged = []
+        for at, call in enumerate(calls):
+            judged.append(judging.judge(draft, call, facts[at], bounds))
         batch = Batch(tuple(judged))
     if batch.waiting:
         acting.suspend(draft, batch)
