@@ -11,7 +11,7 @@ from jackstay.core.context import Memory
 from jackstay.core.loops import LoopWindow
 from jackstay.core.messages import Usage
 from jackstay.core.phase import PhaseState
-from jackstay.core.progress import Progress, advanced, parted
+from jackstay.core.progress import Progress, advanced, progress, settled
 from jackstay.core.state import PolicyState, RunState
 from jackstay.core.transcript import Transcript
 from jackstay.core.wire import decode_progress, encode
@@ -34,11 +34,11 @@ def test_a_state_and_the_progress_of_another_make_the_other_where_the_rest_is_eq
 ) -> None:
     a = replace(state, policy=policy)
     b = replace(a, policy=replace(policy, loop=loop, anchor=anchor), transcript=Transcript(), **moved)
-    assert parted(a)[0] == parted(b)[0]
-    made_of_b = decode_progress(encode((at, *parted(b)[1])))
+    assert settled(a) == settled(b)
+    made_of_b = decode_progress(encode(progress(b, at)))
     assert made_of_b.at == at
     assert advanced(a, made_of_b) == b
-    assert advanced(b, decode_progress(encode((at, *parted(a)[1])))) == replace(a, transcript=Transcript())
+    assert advanced(b, decode_progress(encode(progress(a, at)))) == replace(a, transcript=Transcript())
 
 
 @given(states, st.sampled_from(sorted({*RunState.__struct_fields__} - {"transcript", "policy"})))
@@ -55,15 +55,15 @@ OTHER: Any = ("a value that no field has",)
 
 
 def shows_in_one_part(state: RunState, other: RunState) -> None:
-    settled, moved = [one != two for one, two in zip(parted(state), parted(other), strict=True)]
-    assert settled is not moved
+    stays = settled(state) == settled(other)
+    assert stays is not (progress(state, 1.5) == progress(other, 1.5))
 
 
 def test_every_field_is_in_one_of_the_parts_and_the_progress_has_the_names_of_those_that_move() -> None:
     state = RunState("s")
-    settled, moved = parted(state)
+    moved = astuple(progress(state, 1.5))[1:]
     of_state = set(RunState.__struct_fields__) - {"transcript", "policy"}
-    assert len(settled) + len(moved) == len(of_state) + len(PolicyState.__struct_fields__)
+    assert len(settled(state)) + len(moved) == len(of_state) + len(PolicyState.__struct_fields__)
     names = Progress.__struct_fields__[1:]
     assert len(names) == len(moved)
     assert set(names) <= of_state | set(PolicyState.__struct_fields__)

@@ -133,7 +133,12 @@ def _known(transcript: Transcript, appended: Sequence[Message], *, amends: bool)
 
 
 def _answers(results: Sequence[Message]) -> dict[str, str]:
-    return {part.call_id: part.text for m in results for part in m.parts if type(part) is ToolResult}
+    answers: dict[str, str] = {}
+    for message in results:
+        for part in message.parts:
+            if type(part) is ToolResult:
+                answers[part.call_id] = part.text
+    return answers
 
 
 # -- events ------------------------------------------------------------------------------------------------

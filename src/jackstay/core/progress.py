@@ -44,13 +44,24 @@ _MOVES, _ENDS = _STATE.index("seq"), _STATE.index("policy")
 _LEADS = _POLICY.index("loop")
 
 
-def parted(state: RunState) -> tuple[Values, Values]:
-    """The values that stay, and those of a `Progress` without its time.
+def settled(state: RunState) -> Values:
+    """The values that stay: where they are equal, the progress tells all that differs but the messages."""
+    policy = state.policy
+    return (
+        state.session_id, state.run_id, state.agent, state.schema, state.outcome, state.text, state.error,
+        state.closing_turn, state.overflows, state.overflow_limit, state.compacted_at, state.recallable,
+        state.nudges, state.settings, state.view, state.parent,
+        policy.phase, policy.rules, policy.held, policy.mode, policy.language,
+    )  # fmt: skip
 
-    Where the first are equal, the second tell the whole difference between two states but for their messages.
-    """
-    values, policy = astuple(state), astuple(state.policy)
-    return values[:_MOVES] + policy[:_LEADS], values[_MOVES:_ENDS] + policy[_LEADS:]
+
+def progress(state: RunState, at: float) -> Progress:
+    """How far the run of this state has come."""
+    policy = state.policy
+    return Progress(
+        at, state.seq, state.turn, state.calls_made, state.rows, state.active_s, state.reasoning, state.usage,
+        state.batch, state.memory, state.notes, policy.loop, policy.anchor,
+    )  # fmt: skip
 
 
 def advanced(state: RunState, made: Progress) -> RunState:

@@ -29,7 +29,8 @@ from jackstay.policy.gates import CLOSURE_CHECK
 def suspend(draft: Draft, batch: Batch) -> None:
     """Wait for people: tell what waits, end this request, keep the batch as it is."""
     batch = replace(batch, calls=tuple(_bound(item, draft) for item in batch.calls))
-    draft.set(batch=batch, outcome="pending", reasoning=False, text=texts.waiting(batch.waiting))
+    draft.batch = batch
+    draft.set(outcome="pending", reasoning=False, text=texts.waiting(batch.waiting))
     draft.tell(HITLPendingEvent, batch.waiting)
     draft.tell(RunEndEvent, "pending", True, draft.state.text, draft.state.usage)
 
@@ -53,11 +54,11 @@ def digest_in(draft: Draft, digest: str) -> str:
 def start(draft: Draft, batch: Batch, bounds: RunBounds) -> bool:
     """Begin the batch, or take it up again. True when every call of it is done with."""
     draft.tell(ActionStartEvent, tuple([c.call.call_id for c in batch.calls if c.result is None]))
-    return advance(draft, replace(batch, started=True), bounds)
+    return advance(draft, batch, bounds)
 
 
 def advance(draft: Draft, batch: Batch, bounds: RunBounds, *, fresh: int = -1) -> bool:
-    """Take up the next calls that may run. True when none is left and the action has ended.
+    """Take up the next calls of a batch that has begun. True when none is left and the action has ended.
 
     `fresh` is the position of a call that was judged just now.
     """
@@ -83,15 +84,15 @@ def advance(draft: Draft, batch: Batch, bounds: RunBounds, *, fresh: int = -1) -
         break
     if index == count:
         return _through(draft, batch, calls, bounds)
-    draft.state = replace(draft.state, batch=_record(draft, batch, calls))
+    draft.batch = Batch(tuple(calls), True, _say_results(draft, batch, calls), batch.ran)
     return False
 
 
 def _through(draft: Draft, batch: Batch, calls: list[BatchCall], bounds: RunBounds) -> bool:
     """Every call is done with: the action ends. True."""
-    batch = _record(draft, batch, calls)
+    _say_results(draft, batch, calls)
     draft.tell(ActionEndEvent)
-    loops.end_batch(draft, batch, bounds)
+    loops.end_batch(draft, calls, bounds)
     return True
 
 
@@ -167,14 +168,19 @@ def finish(draft: Draft, item: BatchCall, result: ToolResult, took_s: float) -> 
 
 
 def _record(draft: Draft, batch: Batch, calls: list[BatchCall]) -> Batch:
-    """The batch with its calls as they are now; known results go into the transcript, in call order."""
+    """The batch with its calls as they are now, its known results said."""
+    return replace(batch, calls=tuple(calls), told=_say_results(draft, batch, calls))
+
+
+def _say_results(draft: Draft, batch: Batch, calls: list[BatchCall]) -> int:
+    """Known results go into the transcript, in call order. How many of them stand there now."""
     told = batch.told
     for item in calls[told:]:
         if item.result is None:
             break
         draft.say(Message("tool", (item.result,)))
         told += 1
-    return replace(batch, calls=tuple(calls), told=told)
+    return told
 
 
 def observed(draft: Draft, seen: Observed, bounds: RunBounds) -> bool:
@@ -182,7 +188,7 @@ def observed(draft: Draft, seen: Observed, bounds: RunBounds) -> bool:
 
     Where subagents wait for people the run waits with them, once everything that runs beside them has returned.
     """
-    batch = draft.state.batch
+    batch = draft.batch
     if batch is None:
         return False
     calls = list(batch.calls)
@@ -201,10 +207,10 @@ def observed(draft: Draft, seen: Observed, bounds: RunBounds) -> bool:
         calls[index] = replace(item, below=seen.below.waiting)
     else:
         calls[index] = _returned(draft, item, seen, bounds)
-    batch = replace(batch, ran=True)
     left = [c for c in calls if c.result is None]
     if not left:
         return _through(draft, batch, calls, bounds)
+    batch = replace(batch, ran=True)
     running = [c for c in left if c.status == "started"]
     if not running:
         return advance(draft, replace(batch, calls=tuple(calls)), bounds)
@@ -213,7 +219,7 @@ def observed(draft: Draft, seen: Observed, bounds: RunBounds) -> bool:
         draft.tell(ActionEndEvent)
         suspend(draft, replace(batch, started=False))
     else:
-        draft.set(batch=batch)
+        draft.batch = batch
     return False
 
 
@@ -252,7 +258,7 @@ def _with_comment(item: BatchCall, result: ToolResult) -> ToolResult:
 
 def judged(draft: Draft, calls: tuple[ToolCall, ...], facts: tuple[CallFacts, ...], bounds: RunBounds) -> bool:
     """The next call was judged once more, on the state of this moment; the stricter answer holds."""
-    batch = draft.state.batch
+    batch = draft.batch
     if batch is None:
         return False
     items = list(batch.calls)
@@ -310,7 +316,7 @@ def give_up(
     left = _record(draft, replace(batch, ran=True, started=False), calls)
     if batch.started:
         draft.tell(ActionEndEvent)
-    draft.set(batch=left if any(c.result is None for c in calls) else None)
+    draft.batch = left if any(c.result is None for c in calls) else None
 
 
 def _goes_on(item: BatchCall) -> bool:

@@ -65,7 +65,8 @@ def was_cut(draft: Draft, reply: Replied, bounds: RunBounds) -> bool:
     if not is_silent_overflow("end", seen, window) or not shrink(draft, window, bounds):
         return False
     state = draft.state
-    draft.set(usage=state.usage.plus(reply.usage), active_s=state.active_s + reply.took_s)
+    draft.set(usage=state.usage.plus(reply.usage))
+    draft.active_s += reply.took_s
     draft.tell(WarningEvent, texts.was_cut(seen))
     return True
 
@@ -73,7 +74,8 @@ def was_cut(draft: Draft, reply: Replied, bounds: RunBounds) -> bool:
 def summarised(draft: Draft, answers: Summarised, bounds: RunBounds) -> bool:
     """The answers are in: the context is rebuilt. True when that was for a turn which had not begun."""
     state, params = draft.state, bounds.compression
-    draft.set(usage=state.usage.plus(answers.usage), active_s=state.active_s + answers.took_s)
+    draft.set(usage=state.usage.plus(answers.usage))
+    draft.active_s += answers.took_s
     found = plan(draft.transcript, params, _around(state, bounds, answers.events)) if params else None
     if found is not None:
         if prepare(found, bounds.summary_window) == answers.jobs:

@@ -10,7 +10,7 @@ from jackstay.core.effects import Effect
 from jackstay.core.errors import ErrorInfo
 from jackstay.core.events import BaseEvent, Event, Outcome, RunEndEvent
 from jackstay.core.messages import Message
-from jackstay.core.state import RunState
+from jackstay.core.state import Batch, RunState
 from jackstay.core.transcript import Transcript
 from jackstay.engine.ports import Artifact
 
@@ -34,8 +34,9 @@ class Step(msgspec.Struct, frozen=True, gc=False):
 class Draft(msgspec.Struct, gc=False):
     """Collects the changes of one step. It lives for one call of `step` and is never shared.
 
-    It began with `before`. `transcript` and `seq`, the number of the last event told, are those of this moment:
-    in `state` they come with the finished step. `artifacts` are whole texts behind what is shown shortened.
+    It began with `before`. `seq` (the number of the last event told), `transcript`, `batch` and `active_s` are
+    those of this moment: in `state` they come with the finished step. `artifacts` are whole texts behind what
+    is shown shortened.
     """
 
     before: RunState
@@ -43,6 +44,8 @@ class Draft(msgspec.Struct, gc=False):
     at: float
     seq: int
     transcript: Transcript
+    batch: Batch | None
+    active_s: float
     events: list[Event] = []
     effects: list[Effect] = []
     appended: list[Message] = []
@@ -55,9 +58,9 @@ class Draft(msgspec.Struct, gc=False):
 
     def tell(self, kind: type[BaseEvent], *fields: Any) -> None:
         """Add an event of the run."""
-        self.seq = seq = self.seq + 1
-        state = self.state
-        self.events.append(kind(state.run_id, state.session_id, seq, self.at, *fields))  # type: ignore[arg-type]  # every subclass is in the union
+        self.seq += 1
+        common = (self.state.run_id, self.state.session_id, self.seq, self.at)
+        self.events.append(kind(*(common + fields)))  # type: ignore[arg-type]  # every subclass is in the union
 
     def do(self, *effects: Effect) -> None:
         """Ask the world for something."""
@@ -97,8 +100,11 @@ class Draft(msgspec.Struct, gc=False):
     def step(self) -> Step:
         """The finished step."""
         rows = self.state.rows + len(self.appended)
-        state = replace(self.state, seq=self.seq, rows=rows, transcript=self.transcript)
-        changed = self.events or self.effects or state.batch is not self.before.batch
+        state = replace(
+            self.state, seq=self.seq, rows=rows, active_s=self.active_s, batch=self.batch,
+            transcript=self.transcript,
+        )  # fmt: skip
+        changed = self.events or self.effects or self.batch is not self.before.batch
         return Step(
             state, tuple(self.events), tuple(self.effects), tuple(self.appended), tuple(self.amended),
             tuple(self.artifacts), bool(changed),

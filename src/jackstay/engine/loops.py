@@ -1,11 +1,13 @@
 """What happens when an agent goes round in circles? It is told so; further rungs are switched on by name."""
 
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
 from jackstay.core.events import LoopDetectedEvent
 from jackstay.core.loops import LoopWindow
 from jackstay.core.messages import note
-from jackstay.core.state import Batch
+from jackstay.core.state import BatchCall
 from jackstay.engine.bounds import RunBounds
 from jackstay.engine.draft import Draft
 from jackstay.policy.loops import Done, LoopFinding, notice, notice_text
@@ -20,13 +22,13 @@ def forget(draft: Draft) -> None:
         draft.set(policy=replace(policy, loop=NOTHING_SEEN, held=""))
 
 
-def end_batch(draft: Draft, batch: Batch, bounds: RunBounds) -> None:
-    """Part with a finished batch, its results weighed; a loop is told to the model behind the observations."""
+def end_batch(draft: Draft, calls: Sequence[BatchCall], bounds: RunBounds) -> None:
+    """Part with the batch, its finished calls weighed; a loop is told to the model behind the observations."""
+    draft.batch = None
     if bounds.loops is None:
-        draft.set(batch=None)
         return
     done: list[Done] = []
-    for item in batch.calls:
+    for item in calls:
         call, result, edits = item.call, item.result, False
         if result is not None:
             for path in item.facts.paths:
@@ -34,7 +36,7 @@ def end_batch(draft: Draft, batch: Batch, bounds: RunBounds) -> None:
             done.append(Done(call.tool, call.args, result.text, result.is_error, edits))
     policy = draft.state.policy
     window, finding = notice(policy.loop, done, bounds.loops)
-    draft.state = replace(draft.state, batch=None, policy=replace(policy, loop=window, held=""))
+    draft.state = replace(draft.state, policy=replace(policy, loop=window, held=""))
     if finding is not None:
         _tell(draft, finding)
 

@@ -33,7 +33,7 @@ from jackstay.engine.telling import told
 
 def step(state: RunState, happened: Input, bounds: RunBounds = DEFAULT_BOUNDS) -> Step:
     """The step that this input leads to, told without secrets. Pure: equal arguments, equal answers."""
-    draft = Draft(state, state, happened.at, state.seq, state.transcript)
+    draft = Draft(state, state, happened.at, state.seq, state.transcript, state.batch, state.active_s)
     match happened:
         case Replied():
             _replied(draft, happened, bounds)
@@ -68,9 +68,10 @@ def _begin(draft: Draft, begin: Begin, bounds: RunBounds) -> None:
     stopping.close_open_run(draft, begin.below, bounds)
     draft.set(
         run_id=begin.run_id, agent=begin.agent, settings=begin.settings, turn=0, outcome=None, text="",
-        error=None, batch=None, closing_turn=False, nudges=0, reasoning=False, usage=NO_USAGE, active_s=0.0,
-        overflows=0, overflow_limit=None, notes=(),
+        error=None, closing_turn=False, nudges=0, reasoning=False, usage=NO_USAGE, overflows=0,
+        overflow_limit=None, notes=(),
     )  # fmt: skip
+    draft.batch, draft.active_s = None, 0.0
     draft.tell(RunStartEvent)
     if state.parent is None:
         loops.forget(draft)
@@ -91,10 +92,10 @@ def _replied(draft: Draft, reply: Replied, bounds: RunBounds) -> None:
     state, message = draft.state, turns.name_calls(draft.state, reply.message)
     calls, text = message.calls, message.text
     draft.state = replace(
-        state, usage=state.usage.plus(reply.usage), active_s=state.active_s + reply.took_s, reasoning=False,
-        calls_made=state.calls_made + len(calls), memory=context.learnt(state, reply.usage, bounds),
-        overflows=0, overflow_limit=None, notes=(),
+        state, usage=state.usage.plus(reply.usage), reasoning=False, calls_made=state.calls_made + len(calls),
+        memory=context.learnt(state, reply.usage, bounds), overflows=0, overflow_limit=None, notes=(),
     )  # fmt: skip
+    draft.active_s += reply.took_s
     draft.tell(ReasonEndEvent, state.turn, text, calls, reply.usage)
     if state.policy.mode != "off":
         discipline.delivered(draft, bounds)
@@ -120,7 +121,7 @@ def _replied(draft: Draft, reply: Replied, bounds: RunBounds) -> None:
 def _take_batch(
     draft: Draft, calls: tuple[ToolCall, ...], facts: tuple[CallFacts, ...], bounds: RunBounds
 ) -> None:
-    spent = turns.spent_means(draft.state, bounds)
+    spent = turns.spent_means(draft, bounds)
     if spent is not None:
         refused = tuple(
             BatchCall(
@@ -130,7 +131,9 @@ def _take_batch(
         )
         batch = Batch(refused)
     else:
-        judged = [judging.judge(draft, call, facts[at], bounds) for at, call in enumerate(calls)]
+        judged = []
+        for at, call in enumerate(calls):
+            judged.append(judging.judge(draft, call, facts[at], bounds))
         batch = Batch(tuple(judged))
     if batch.waiting:
         acting.suspend(draft, batch)
@@ -139,7 +142,7 @@ def _take_batch(
 
 
 def _observed(draft: Draft, seen: Observed, bounds: RunBounds) -> None:
-    draft.state = replace(draft.state, active_s=draft.state.active_s + seen.took_s)
+    draft.active_s += seen.took_s
     if acting.observed(draft, seen, bounds):
         turns.next_turn(draft, bounds)
 
@@ -156,7 +159,7 @@ def _summarised(draft: Draft, summarised: Summarised, bounds: RunBounds) -> None
 
 def _failed(draft: Draft, failed: CallFailed, bounds: RunBounds) -> None:
     error = failed.error
-    draft.set(active_s=draft.state.active_s + failed.took_s)
+    draft.active_s += failed.took_s
     if error.kind == "overflow" and context.shrink(draft, limit_named_in(error.message), bounds):
         return
     draft.tell(ReasonEndEvent, draft.state.turn, "", (), None, error)

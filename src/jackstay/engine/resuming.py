@@ -44,7 +44,7 @@ def resume(draft: Draft, resumed: Resumed, bounds: RunBounds) -> Step:
         stopping.cancel(draft, Cancelled(draft.at, order.by, below=resumed.ended), bounds)
         return draft.step()
     said = _obey(draft, resumed, bounds)
-    if state.batch is None:
+    if draft.batch is None:
         turn = state.turn - 1 if state.reasoning else state.turn
         draft.set(turn=turn, reasoning=False, overflows=0, overflow_limit=None, notes=())
         if said is not None:
@@ -55,7 +55,7 @@ def resume(draft: Draft, resumed: Resumed, bounds: RunBounds) -> Step:
         call.call_id: (call, replace(fact, digest=acting.digest_in(draft, fact.digest)))
         for call, fact in zip(resumed.calls, resumed.facts, strict=True)
     }
-    batch = _decided(draft, state.batch, resumed, facts, bounds)
+    batch = _decided(draft, draft.batch, resumed, facts, bounds)
     if batch.waiting:
         draft.set(outcome="pending")
         acting.suspend(draft, batch)

@@ -20,8 +20,8 @@ def close_open_run(draft: Draft, below: tuple[Below, ...], bounds: RunBounds) ->
         subagents.take_in(draft, one, bounds)
     if state.reasoning:
         draft.tell(ReasonEndEvent, state.turn, "", (), None, _MOVED_ON)
-    if state.batch is not None:
-        acting.give_up(draft, state.batch, texts.MOVED_ON)
+    if draft.batch is not None:
+        acting.give_up(draft, draft.batch, texts.MOVED_ON)
     if not state.is_pending:
         draft.end("cancelled", texts.MOVED_ON)
 
@@ -36,8 +36,8 @@ def cancel(draft: Draft, cancelled: Cancelled, bounds: RunBounds) -> None:
     text = texts.cancelled(cancelled.by)
     if state.reasoning:
         draft.tell(ReasonEndEvent, state.turn, "", (), None, ErrorInfo("cancelled", text))
-    if state.batch is not None:
-        acting.give_up(draft, state.batch, text, stopped=cancelled)
+    if draft.batch is not None:
+        acting.give_up(draft, draft.batch, text, stopped=cancelled)
     if cancelled.resumable:
         if state.reasoning:  # its end was told: the turn is asked for anew when the run goes on
             draft.set(turn=state.turn - 1, reasoning=False)

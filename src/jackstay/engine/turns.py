@@ -23,7 +23,7 @@ def next_turn(draft: Draft, bounds: RunBounds) -> None:
 def ask(draft: Draft, bounds: RunBounds) -> None:
     """Begin the turn: the context fits."""
     state = draft.state
-    spent = spent_limit(state, bounds)
+    spent = spent_limit(draft, bounds)
     turn = state.turn + 1
     notes: tuple[str, ...] = ()
     if spent is not None:
@@ -38,21 +38,21 @@ def ask(draft: Draft, bounds: RunBounds) -> None:
     draft.effects.append(CallModel(turn, last, notes))
 
 
-def spent_limit(state: RunState, bounds: RunBounds) -> str | None:
+def spent_limit(draft: Draft, bounds: RunBounds) -> str | None:
     """Which part of the budget is used up; None while the run may go on. Waiting for people is not counted."""
     budget = bounds.budget
-    if state.turn >= budget.max_turns:
+    if draft.state.turn >= budget.max_turns:
         return f"{budget.max_turns} turns"
-    return spent_means(state, bounds)
+    return spent_means(draft, bounds)
 
 
-def spent_means(state: RunState, bounds: RunBounds) -> str | None:
-    budget, usage = bounds.budget, state.usage
+def spent_means(draft: Draft, bounds: RunBounds) -> str | None:
+    budget, usage = bounds.budget, draft.state.usage
     if budget.max_tokens is not None and usage.total_tokens >= budget.max_tokens:
         return f"{budget.max_tokens} tokens"
     if budget.max_cost is not None and usage.cost >= budget.max_cost:
         return f"{budget.max_cost} US dollars"
-    if budget.max_seconds is not None and state.active_s >= budget.max_seconds:
+    if budget.max_seconds is not None and draft.active_s >= budget.max_seconds:
         return f"{budget.max_seconds} seconds"
     return None
 

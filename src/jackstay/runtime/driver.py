@@ -4,8 +4,8 @@ import asyncio
 import functools
 import inspect
 import logging
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from time import monotonic
 from typing import Protocol, assert_never
 
 from msgspec.structs import replace
@@ -92,7 +92,7 @@ class Driver:
         self._asked = False  # interceptors, since the last commit: they may have ordered the end of the run
         self._look: str | None = None
         self._overflow: ErrorInfo | None = None  # how the model refused this turn's request as too long
-        self._yielded = time.monotonic()
+        self._yielded = monotonic()
         self._limit = TimeLimit()
         self._running: dict[str, Running] = {}
         self._watch = Watch(self._watched, control)
@@ -118,7 +118,7 @@ class Driver:
             while effects:
                 order = self._ordered() if self._asked or store.posted(state.session_id) else None
                 if order is None:
-                    effects = await self._perform(effects)
+                    effects = await self._begin(effects)
                 else:  # before anything of it has begun
                     effects = await self._feed(self._stopped(order, effects))
         except asyncio.CancelledError:
@@ -159,7 +159,7 @@ class Driver:
         promise = self._commit(made) if made.stored else None
         if promise is not None:
             await promise.future
-            self._yielded = time.monotonic()
+            self._yielded = monotonic()
             self._kept(promise)
         hooks = agent.chain.hooks["on_event"]
         if self._listened or hooks:
@@ -255,18 +255,22 @@ class Driver:
 
     # -- effects ---------------------------------------------------------------------------------------
 
-    async def _perform(self, effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
+    def _begin(self, effects: tuple[Effect, ...]) -> Awaitable[tuple[Effect, ...]]:
+        """What performs the effects and comes to the next ones; mostly there is one to perform."""
         first = effects[0]
         if len(effects) == 1 and type(first) is RunTool:
-            return await self._run(first.call, self._limit)
+            return self._run(first.call, self._limit)
         if len(effects) == 1 and type(first) is CallModel:
-            return await self._feed(await self._ask(first))
+            return self._ask(first)
+        return self._perform(effects)
+
+    async def _perform(self, effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
         runs: list[ToolCall] = []
         following: tuple[Effect, ...] = ()
         for effect in effects:
             match effect:
                 case CallModel():
-                    following = await self._feed(await self._ask(effect))
+                    following = await self._ask(effect)
                 case RunTool():
                     runs.append(effect.call)
                 case Judge():
@@ -304,9 +308,9 @@ class Driver:
 
     # -- models ----------------------------------------------------------------------------------------
 
-    async def _ask(self, effect: CallModel) -> Input:
-        """What came of asking the model: its reply with the facts about its calls, or a typed failure."""
-        agent, began = self._agent(), time.monotonic()
+    async def _ask(self, effect: CallModel) -> tuple[Effect, ...]:
+        """Ask the model; its reply is fed back with the facts about its calls, or a typed failure."""
+        agent, began = self._agent(), monotonic()
         if began - self._yielded > FAIR_S:  # a model that answers at once must not starve the other runs
             await asyncio.sleep(0)
             self._yielded = began
@@ -322,10 +326,13 @@ class Driver:
         except ModelError as failure:
             error = replace(failure.info, message=redact(failure.info.message))  # servers repeat keys
             self._overflow = error if error.kind == "overflow" else None
-            return CallFailed(self._host.now(), error, time.monotonic() - began)
+            happened: Input = CallFailed(self._host.now(), error, monotonic() - began)
         except InterceptorFailed as failure:
-            return CallFailed(self._host.now(), ErrorInfo("internal", str(failure)), time.monotonic() - began)
-        return Replied(self._host.now(), message, reply.usage, facts, time.monotonic() - began)
+            error = ErrorInfo("internal", str(failure))
+            happened = CallFailed(self._host.now(), error, monotonic() - began)
+        else:
+            happened = Replied(self._host.now(), message, reply.usage, facts, monotonic() - began)
+        return await self._feed(happened)
 
     async def _reply(self, agent: Agent, request: ModelRequest) -> Reply:
         state, options = self.state, self._host.options
@@ -359,7 +366,7 @@ class Driver:
 
     async def _summarise(self, jobs: tuple[SummaryJob, ...]) -> Input:
         """The answers to the questions; one that fails for good is left unanswered."""
-        agent, began = self._agent(), time.monotonic()
+        agent, began = self._agent(), monotonic()
         limit_s = self._host.options.model_timeout_s
         replies = await summaries(agent, self.state, jobs, limit=self._limit, limit_s=limit_s)
         answers = tuple(
@@ -368,7 +375,7 @@ class Driver:
         usage = functools.reduce(Usage.plus, (reply.usage for reply in replies if reply is not None), NO_USAGE)
         told = self._holder.store.events(self.state.session_id, self.state.compacted_at)
         events = tuple(event for event in told if isinstance(event, _REMEMBERED))
-        return Summarised(self._host.now(), answers, usage, events, time.monotonic() - began, jobs)
+        return Summarised(self._host.now(), answers, usage, events, monotonic() - began, jobs)
 
     # -- tools -----------------------------------------------------------------------------------------
 
@@ -395,7 +402,7 @@ class Driver:
         return following
 
     async def _run(self, call: ToolCall, limit: TimeLimit) -> tuple[Effect, ...]:
-        agent, began = self._agent(), time.monotonic()
+        agent, began = self._agent(), monotonic()
         running = Running(self.state, call, workspace=agent.workspace, publish=self._publish, seen=self._seen)
         running.redacts = self._host.options.redact_secrets
         running.above = self.as_above
@@ -405,7 +412,7 @@ class Driver:
         if ran.artifact is not None:
             self._artifacts.append(ran.artifact)
         rewritten = ran.call if ran.call is not call else None
-        took = time.monotonic() - began
+        took = monotonic() - began
         below = running.below
         return await self._feed(Observed(self._host.now(), ran.result, took, rewritten, ran.facts, below))
 

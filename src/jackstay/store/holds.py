@@ -3,7 +3,7 @@
 import msgspec
 
 from jackstay.core.packing import pack_step
-from jackstay.core.progress import Values, parted
+from jackstay.core.progress import Values, progress, settled
 from jackstay.core.wire import encode
 from jackstay.engine.ports import Record
 from jackstay.store import steps, tables
@@ -50,15 +50,14 @@ class Hold(msgspec.Struct, gc=False):
         data = pack_step(events, appended, record.amended, head.transcript, head.run_id)
         first_seq = (events[0].seq if events else None) or head.seq + 1
         version, chain = self.version + 1, steps.link(self.chain, first_seq, None, data)
-        settled, moved = parted(head)
-        whole = settled != self.settled
+        whole = settled(head) != self.settled
         for message in appended:
             whole = whole or (message.role == "user" and message.note is None)  # it may be the session's title
         if whole or lease is None or lease.until - self.until >= ROW_S:
             values: Values | None = (*tables.values(version, chain, record, now), self.key)
             made, seal, until = bytearray(), chain, 0.0
         else:
-            made, values = bytearray(encode((now, *moved))), None
+            made, values = bytearray(encode(progress(head, now))), None
             seal, until = steps.seal(chain, made), lease.until
         at = self.key * SHIFT + version
         return (self.owner, at, first_seq, chain, bytearray(data), made, seal, until), values
@@ -78,5 +77,4 @@ def held(record: Record, key: int, version: int, chain: int) -> Hold | None:
     head, lease = record.head, record.lease
     if lease is None:
         return None
-    settled, _ = parted(head)
-    return Hold(lease.owner, lease.until, key, version, chain, head.run_id, settled)
+    return Hold(lease.owner, lease.until, key, version, chain, head.run_id, settled(head))
