@@ -71,14 +71,12 @@ def _same(one: Any, other: Any) -> bool:
         return True
     if one != other:
         return False
-    if type(one) is dict and _TEXT.issuperset(
-        map(type, one.values())
-    ):  # long texts are not encoded to compare them
-        return list(one) == list(other)
-    return bool(encode(one) == encode(other))
-
-
-_TEXT = frozenset({str})
+    if type(one) is not dict:
+        return bool(encode(one) == encode(other))
+    for value in one.values():
+        if type(value) is not str:
+            return bool(encode(one) == encode(other))
+    return list(one) == list(other)  # long texts are not encoded to compare them
 
 
 def _says(message: Message, text: str, calls: tuple[ToolCall, ...]) -> bool:
