@@ -403,7 +403,7 @@ class Driver:
 
     async def _run(self, call: ToolCall, limit: TimeLimit) -> tuple[Effect, ...]:
         agent, began = self._agent(), monotonic()
-        running = Running(self.state, call, workspace=agent.workspace, publish=self._publish, seen=self._seen)
+        running = Running(self.state, call, agent.workspace, self._publish, self._seen)
         running.redacts = self._host.options.redact_secrets
         running.above = self.as_above
         self._running[call.call_id] = running
@@ -413,8 +413,8 @@ class Driver:
             self._artifacts.append(ran.artifact)
         rewritten = ran.call if ran.call is not call else None
         took = monotonic() - began
-        below = running.below
-        return await self._feed(Observed(self._host.now(), ran.result, took, rewritten, ran.facts, below))
+        now = self._host.now()
+        return await self._feed(Observed(now, ran.result, took, rewritten, ran.facts, running.below))
 
 
 _REMEMBERED = (HITLDecidedEvent, PhaseChangedEvent)  # what a summary should know besides the messages
