@@ -57,11 +57,10 @@ class Running:
     _size = 0
     _sieve: Sieve | None = None
 
-    def __init__(
+    def __init__(  # by position: one is made for each call, and keywords cost half as much again
         self,
         state: RunState,
         call: ToolCall,
-        *,
         workspace: str,
         publish: Callable[[Event], None],
         seen: dict[str, str],

@@ -83,7 +83,7 @@ class Driver:
         self._host, self._holder, self._control, self._commits = host, holder, control, commits
         self._listened, self._publish = publish is not None, publish or _unheard_of
         self.state: RunState
-        self._agent: Callable[[], Agent]  # as it is configured at the moment of asking
+        self._name: str  # of the agent, which may be configured otherwise each time it is asked for
         self._seen: dict[str, str] = {}
         self._version = 0
         self._drained: Sequence[int] = ()
@@ -107,7 +107,7 @@ class Driver:
         each model call and tool where it was there when the step was stored, and else within WATCH_S.
         """
         self.state, self._version = state, version
-        self._agent = functools.partial(self._host.agent, agent)
+        self._name = agent
         self._seen = self._host.seen(state.session_id)
         store = self._holder.store
         self._watch.start()
@@ -149,12 +149,13 @@ class Driver:
 
     def as_above(self) -> Above:
         """What the run of a subagent needs of this one."""
-        return Above(self._agent, lambda: self.state, self._holder.store, self._publish, self._control)
+        agent = functools.partial(self._host.agent, self._name)
+        return Above(agent, lambda: self.state, self._holder.store, self._publish, self._control)
 
     # -- steps -----------------------------------------------------------------------------------------
 
     async def _feed(self, happened: Input) -> tuple[Effect, ...]:
-        agent = self._agent()
+        agent = self._host.agent(self._name)
         made = self._decide(happened, agent)
         promise = self._commit(made) if made.stored else None
         if promise is not None:
@@ -177,7 +178,7 @@ class Driver:
 
     def _take(self, happened: Input) -> None:
         """One step without waiting for anybody, as when the run is stopped."""
-        agent = self._agent()
+        agent = self._host.agent(self._name)
         hooks = agent.chain.hooks["on_event"]
         if self._promised and self._commits is not None:
             self._commits.keep(self._holder.store)
@@ -248,7 +249,7 @@ class Driver:
         return self._ordered()
 
     async def _moment(self, name: str) -> None:
-        agent = self._agent()
+        agent = self._host.agent(self._name)
         if agent.chain.hooks[name]:
             self._asked = True
             await moment(agent, self.state, name)
@@ -274,7 +275,7 @@ class Driver:
                 case RunTool():
                     runs.append(effect.call)
                 case Judge():
-                    facts = await self._facts(self._agent(), effect.calls)
+                    facts = await self._facts(self._host.agent(self._name), effect.calls)
                     following = await self._feed(Judged(self._host.now(), effect.calls, facts))
                 case Summarise():
                     following = await self._feed(await self._summarise(effect.jobs))
@@ -299,7 +300,7 @@ class Driver:
         return tuple(found)
 
     async def _grant(self, call: ToolCall) -> None:
-        hitl = self._agent().hitl
+        hitl = self._host.agent(self._name).hitl
         callback = hitl.approved_callback if hitl is not None else None
         if callback is not None:
             answer = callback(call.tool, dict(call.args))
@@ -310,7 +311,7 @@ class Driver:
 
     async def _ask(self, effect: CallModel) -> tuple[Effect, ...]:
         """Ask the model; its reply is fed back with the facts about its calls, or a typed failure."""
-        agent, began = self._agent(), monotonic()
+        agent, began = self._host.agent(self._name), monotonic()
         if began - self._yielded > FAIR_S:  # a model that answers at once must not starve the other runs
             await asyncio.sleep(0)
             self._yielded = began
@@ -366,7 +367,7 @@ class Driver:
 
     async def _summarise(self, jobs: tuple[SummaryJob, ...]) -> Input:
         """The answers to the questions; one that fails for good is left unanswered."""
-        agent, began = self._agent(), monotonic()
+        agent, began = self._host.agent(self._name), monotonic()
         limit_s = self._host.options.model_timeout_s
         replies = await summaries(agent, self.state, jobs, limit=self._limit, limit_s=limit_s)
         answers = tuple(
@@ -402,8 +403,8 @@ class Driver:
         return following
 
     async def _run(self, call: ToolCall, limit: TimeLimit) -> tuple[Effect, ...]:
-        agent, began = self._agent(), monotonic()
-        running = Running(self.state, call, workspace=agent.workspace, publish=self._publish, seen=self._seen)
+        agent, began = self._host.agent(self._name), monotonic()
+        running = Running(self.state, call, agent.workspace, self._publish, self._seen)
         running.redacts = self._host.options.redact_secrets
         running.above = self.as_above
         self._running[call.call_id] = running
@@ -413,8 +414,8 @@ class Driver:
             self._artifacts.append(ran.artifact)
         rewritten = ran.call if ran.call is not call else None
         took = monotonic() - began
-        below = running.below
-        return await self._feed(Observed(self._host.now(), ran.result, took, rewritten, ran.facts, below))
+        now = self._host.now()
+        return await self._feed(Observed(now, ran.result, took, rewritten, ran.facts, running.below))
 
 
 _REMEMBERED = (HITLDecidedEvent, PhaseChangedEvent)  # what a summary should know besides the messages

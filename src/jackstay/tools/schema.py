@@ -85,9 +85,7 @@ class FunctionTool(Generic[P, R]):
     def check(self, args: JsonObject) -> str | None:
         """Why these arguments do not fit, naming the argument and what is expected; None when they fit."""
         try:
-            if args.keys() != self._names:
-                self._complete(args)
-            self._typed(self._given(args))
+            self._typed(self._given(args) if self._left_out_as_null else args)
         except ToolFailed as problem:
             return str(problem)
         return None
@@ -99,7 +97,8 @@ class FunctionTool(Generic[P, R]):
         """
         call: Callable[..., Any] = self.function
         try:
-            args = self._given(args)
+            if self._left_out_as_null:
+                args = self._given(args)
             values = asdict(self._typed(args))
             if len(args) != len(values):  # the function's own defaults stand for the rest
                 values = {name: values[name] for name in args}
@@ -115,14 +114,14 @@ class FunctionTool(Generic[P, R]):
         unknown = [name for name in args if name not in self._names]
         if unknown:
             raise ToolFailed(_unknown(self.spec.name, unknown[0], self._names))
-        missing = [name for name in self._required if name not in self._given(args)]
+        missing = [name for name in self._required if name not in args]
         if missing:
             listed = ", ".join(repr(name) for name in missing)
             raise ToolFailed(f"{self.spec.name} needs the argument{'s' * (len(missing) > 1)} {listed}")
 
     def _given(self, args: JsonObject) -> JsonObject:
         """Some models send null for what they leave out: it is taken so where null could mean nothing else."""
-        if not self._left_out_as_null or None not in args.values():
+        if None not in args.values():
             return args
         return {k: v for k, v in args.items() if v is not None or k not in self._left_out_as_null}
 
@@ -131,6 +130,7 @@ class FunctionTool(Generic[P, R]):
         try:
             return wire.convert(args, self._kind)
         except msgspec.ValidationError as problem:
+            self._complete(args)  # what is missing, or has another name, is said before what does not fit
             raise ToolFailed(_explain(str(problem), args, self.spec.parameters)) from problem
 
 
