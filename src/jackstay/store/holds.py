@@ -58,7 +58,7 @@ class Hold(msgspec.Struct, gc=False):
             made, seal, until = bytearray(), chain, 0.0
         else:
             made, values = bytearray(encode(progress(head, now))), None
-            seal, until = steps.seal(chain, made), lease.until
+            seal, until = steps.seal(made, chain), lease.until
         at = self.key * SHIFT + version
         return (self.owner, at, first_seq, chain, bytearray(data), made, seal, until), values
 

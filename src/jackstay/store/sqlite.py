@@ -57,22 +57,23 @@ class SQLiteStore:
 
     def commit(self, session_id: str, expected: int, record: Record) -> int:
         """See the port. Without a lease it passes while none is live or this store took the one there is."""
-        commit, hold = Commit(session_id, expected, record), self._held.get(session_id)
-        made = self._next(commit, hold)
-        if hold is not None and made is not None and made[1] is None:
-            self._posted.discard(session_id)  # what is posted from here on comes again, or is in the way
-            try:
-                stored = self.database.changed(tables.ADVANCE, made[0])
-            except BaseException:
+        hold, made = self._held.get(session_id), None
+        if hold is not None and not self._tears and hold.awaits(expected, record):
+            made = hold.next(record, self.now())
+            if made[1] is None:
+                self._posted.discard(session_id)  # what is posted from here on comes again, or is in the way
+                try:
+                    stored = self.database.changed(tables.ADVANCE, made[0])
+                except BaseException:
+                    self._posted.add(session_id)
+                    raise
+                if stored:
+                    hold.take(made[0])
+                    return expected + 1
                 self._posted.add(session_id)
-                raise
-            if stored:
-                hold.take(made[0])
-                return expected + 1
-            self._posted.add(session_id)
-            made = None
+                made = None
         with self.database.writing as connection:
-            after = self._write(connection, commit, hold, made, alone=True)
+            after = self._write(connection, Commit(session_id, expected, record), hold, made, alone=True)
         self._keep(session_id, after)
         return expected + 1
 
@@ -85,7 +86,9 @@ class SQLiteStore:
                 session_id = commit.session_id
                 hold = after[session_id] if session_id in after else self._held.get(session_id)
                 try:
-                    made = self._next(commit, hold)
+                    made = None
+                    if hold is not None and not self._tears and hold.awaits(commit.expected, commit.record):
+                        made = hold.next(commit.record, self.now())
                     after[session_id] = self._write(connection, commit, hold, made, alone=False)
                 except sqlite3.IntegrityError as problem:
                     outcomes.append(self.database.explained(problem))
@@ -98,12 +101,6 @@ class SQLiteStore:
         for session_id, hold in after.items():
             self._keep(session_id, hold)
         return outcomes
-
-    def _next(self, commit: Commit, hold: Hold | None) -> Next | None:
-        """The commit as the step that the hold awaits; None when it is another."""
-        if hold is None or self._tears or not hold.awaits(commit.expected, commit.record):
-            return None
-        return hold.next(commit.record, self.now())
 
     def _write(
         self,

@@ -56,7 +56,7 @@ class Sealed(msgspec.Struct, frozen=True, gc=False):
     def is_sound(self) -> bool:
         """Is it what was stored over these steps?"""
         whole = isinstance(self.data, bytes) and isinstance(self.chain, int)
-        return whole and seal(self.chain, self.data or b"") == self.checksum
+        return whole and seal(self.data or b"", self.chain) == self.checksum
 
 
 class Rows(msgspec.Struct, frozen=True, gc=False):
@@ -114,9 +114,8 @@ def first_seq(record: Record) -> int:
     return number if number is not None else record.head.seq + 1
 
 
-def seal(chain: int, data: bytes | bytearray) -> int:
-    """The checksum of a head, or of a progress, that stands over steps ending with checksum `chain`."""
-    return zlib.crc32(data, chain)
+# The checksum of a head, or of a progress, that stands over steps ending with the checksum it goes on from.
+seal = zlib.crc32
 
 
 def waiting(head: RunState) -> tuple[HITLTask, ...]:

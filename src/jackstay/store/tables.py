@@ -120,7 +120,7 @@ def values(version: int, chain: int, record: Record, now: float) -> tuple[object
         lease and lease.owner, lease and lease.until,
         now, head.outcome, head.policy.phase.phase.value, head.turn,
         len(tasks), min(task.asked_at for task in tasks) if tasks else None,
-        _usage(head.usage), steps.seal(chain, data), data, steps.title(record.appended),
+        _usage(head.usage), steps.seal(data, chain), data, steps.title(record.appended),
     )  # fmt: skip
 
 
