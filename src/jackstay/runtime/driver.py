@@ -156,8 +156,11 @@ class Driver:
 
     async def _feed(self, happened: Input) -> tuple[Effect, ...]:
         agent = self._host.agent(self._name)
-        made = self._decide(happened, agent)
-        promise = self._commit(made) if made.stored else None
+        made = step(self.state, happened, agent.bounds)
+        if agent.guard is not None:
+            agent.guard.record(self.state, made.state, made.events)
+        self.state = made.state
+        promise = self._commit(made) if made.stored else None  # a step is not told before it is stored
         if promise is not None:
             await promise.future
             self._yielded = monotonic()
@@ -185,19 +188,13 @@ class Driver:
         for promise, made in list(self._promised.items()):
             self._kept(promise)
             self._tell(made.events, hooks)
-        made = self._decide(happened, agent)
+        made = step(self.state, happened, agent.bounds)
+        if agent.guard is not None:
+            agent.guard.record(self.state, made.state, made.events)
+        self.state = made.state
         if made.stored:
             self._commit(made, at_once=True)
         self._tell(made.events, hooks)
-
-    def _decide(self, happened: Input, agent: Agent) -> Step:
-        """One step. It is not told before it is stored."""
-        before = self.state
-        made = step(before, happened, agent.bounds)
-        if agent.guard is not None:
-            agent.guard.record(before, made.state, made.events)
-        self.state = made.state
-        return made
 
     def _kept(self, promise: Promise) -> None:
         """The promised step is stored. Raises what kept it from that."""

@@ -62,10 +62,6 @@ class Hold(msgspec.Struct, gc=False):
         at = self.key * SHIFT + version
         return (self.owner, at, first_seq, chain, bytearray(data), made, seal, until), values
 
-    def take(self, row: Values) -> None:
-        """The step of this row is stored, and the session's row is as it was."""
-        self.version, self.chain = self.version + 1, row[CHAIN]
-
     def after(self, row: Values) -> "Hold":
         """What is held once the step of this row is stored."""
         version, chain = self.version + 1, row[CHAIN]

@@ -68,7 +68,7 @@ class SQLiteStore:
                     self._posted.add(session_id)
                     raise
                 if stored:
-                    hold.take(made[0])
+                    hold.version, hold.chain = expected + 1, made[0][CHAIN]
                     return expected + 1
                 self._posted.add(session_id)
                 made = None
