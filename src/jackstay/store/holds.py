@@ -29,24 +29,21 @@ class Hold(msgspec.Struct, gc=False):
     run_id: str
     settled: Values
 
-    def awaits(self, expected: int, record: Record) -> bool:
-        """Is this the next step of the run, with nothing beside it?"""
-        lease = record.lease
-        return (
-            self.version == expected
-            and (lease is None or lease.owner == self.owner)
-            and record.head.run_id == self.run_id
-            and not record.drained
-            and not record.artifacts
-        )
-
-    def next(self, record: Record, now: float) -> Next:
-        """The awaited step as a row for `tables.ADVANCE`.
+    def next(self, expected: int, record: Record, now: float) -> Next | None:
+        """The run's next step as a row for `tables.ADVANCE`; None when this is another, or not that alone.
 
         And the values for `tables.UPDATE` where the session's row has to change with it; elsewhere how far the
         run has come stands with the step.
         """
         head, lease, events, appended = record.head, record.lease, record.events, record.appended
+        if (
+            self.version != expected
+            or (lease is not None and lease.owner != self.owner)
+            or head.run_id != self.run_id
+            or record.drained
+            or record.artifacts
+        ):
+            return None
         data = pack_step(events, appended, record.amended, head.transcript, head.run_id)
         first_seq = (events[0].seq if events else None) or head.seq + 1
         version, chain = self.version + 1, steps.link(self.chain, first_seq, None, data)

@@ -58,9 +58,9 @@ class SQLiteStore:
     def commit(self, session_id: str, expected: int, record: Record) -> int:
         """See the port. Without a lease it passes while none is live or this store took the one there is."""
         hold, made = self._held.get(session_id), None
-        if hold is not None and not self._tears and hold.awaits(expected, record):
-            made = hold.next(record, self.now())
-            if made[1] is None:
+        if hold is not None and not self._tears:
+            made = hold.next(expected, record, self.now())
+            if made is not None and made[1] is None:
                 self._posted.discard(session_id)  # what is posted from here on comes again, or is in the way
                 try:
                     stored = self.database.changed(tables.ADVANCE, made[0])
@@ -87,8 +87,8 @@ class SQLiteStore:
                 hold = after[session_id] if session_id in after else self._held.get(session_id)
                 try:
                     made = None
-                    if hold is not None and not self._tears and hold.awaits(commit.expected, commit.record):
-                        made = hold.next(commit.record, self.now())
+                    if hold is not None and not self._tears:
+                        made = hold.next(commit.expected, commit.record, self.now())
                     after[session_id] = self._write(connection, commit, hold, made, alone=False)
                 except sqlite3.IntegrityError as problem:
                     outcomes.append(self.database.explained(problem))
