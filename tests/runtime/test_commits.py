@@ -617,3 +617,44 @@ def test_threads_with_loops_of_their_own_share_a_store(office: Office, tmp_path:
     office.judge(*names)
     for name in names:
         assert plain(office.events(name)) == expected
+
+
+# -- stores made from another ------------------------------------------------------------------------------
+
+
+class Mirrored(SQLiteStore):
+    """Hands on the numbers of all that is stored."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.mirror: list[tuple[str, int]] = []
+
+    def commit(self, session_id: str, expected: int, record: Record) -> int:
+        version = super().commit(session_id, expected, record)
+        self.mirror.append((session_id, version))
+        return version
+
+
+class MirroredInGroups(Mirrored):
+    def commit_all(self, commits: Sequence[Commit]) -> list[int | Exception]:
+        outcomes = super().commit_all(commits)
+        self.mirror += [(one.session_id, one.expected + 1) for one in commits]
+        return outcomes
+
+
+@pytest.mark.parametrize("kind", [Mirrored, MirroredInGroups])
+def test_a_store_that_changes_commit_sees_the_commits_of_runs_at_once(
+    tmp_path: Path, kind: type[Mirrored]
+) -> None:
+    store = kind(tmp_path / "s.db")
+    names = [f"s{number}" for number in range(4)]
+
+    async def work() -> None:
+        engine = HarnessEngine(model=ScriptedModel(["done"] * 4), session_provider=store)
+        async with asyncio.TaskGroup() as group:
+            for name in names:
+                group.create_task(engine.prompt("go").session(name).call())
+
+    asyncio.run(work())
+    assert sorted(store.mirror) == [(name, version) for name in names for version in (1, 2)]
+    store.close()

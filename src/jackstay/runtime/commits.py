@@ -84,4 +84,10 @@ def commits_of(store: SessionStore) -> Commits | None:
 
 @cache
 def _groups(kind: type[SessionStore]) -> bool:
-    return issubclass(kind, GroupStore)
+    """Is there a `commit_all`, and no other `commit` on top of it that would then not be asked?"""
+    for base in kind.__mro__:
+        if "commit_all" in vars(base):
+            return True
+        if "commit" in vars(base):
+            return False
+    return False
