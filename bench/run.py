@@ -433,8 +433,10 @@ def main() -> None:
     if asked.write:
         title = "# What the harness costs\n\nMeasured by `python -m bench.run --write`; "
         where = f"Python {sys.version.split()[0]}, {os.cpu_count()} cores. "
-        how = '"scaled" is for a machine whose bare loop costs 0.003 ms a step: the targets are about that.\n\n'
-        Path("bench/RESULTS.md").write_text(title + where + how + table(figures) + "\n", encoding="utf-8")
+        how = '"scaled" is for a machine whose bare loop costs 0.003 ms a step: the targets are about that. '
+        each = "A figure is the median, over some rounds, of the best of five runs; of the bare loop, of twenty.\n\n"
+        text = title + where + how + each + table(figures) + "\n"
+        Path("bench/RESULTS.md").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
