@@ -455,6 +455,21 @@ def test_a_changed_step_costs_what_comes_after_it_and_says_so(
     assert list(store.events("s1")) == play.told[:20]
 
 
+@pytest.mark.parametrize("column", ["first_seq", "checksum", "data"])
+@pytest.mark.parametrize("value", ["'text'", "x'00'", "1.5"])
+def test_a_column_of_another_type_is_damage_like_any_other(
+    store: SQLiteStore, path: Path, column: str, value: str
+) -> None:
+    play = five_turns(store)
+    store.close()
+    tamper(path, f"UPDATE steps SET {column} = {value} WHERE id = ?", step_id(8))
+    stored = store.load("s1")
+    assert stored is not None
+    assert len(stored.dropped) == 1
+    assert list(store.events("s1")) == play.told[:20]
+    assert list(stored.state.transcript) == list(play.state.transcript)[:7]
+
+
 @pytest.mark.parametrize(("lost", "left"), [(11, 10), (8, 7), (1, 0)])
 def test_a_lost_step_shows_wherever_it_was(store: SQLiteStore, path: Path, lost: int, left: int) -> None:
     five_turns(store)

@@ -450,6 +450,16 @@ DAMAGES = {
     "all since": f"DELETE FROM steps WHERE id > {step_id(1)} AND id < {END}",
     "last checksum": f"UPDATE steps SET checksum = 'x' WHERE id = {step_id(7)}",
 }
+
+
+def test_a_lease_that_is_no_time_is_read_from_the_row(place: Place) -> None:
+    play = place.run(turns=3)
+    place.ask(f"UPDATE steps SET first_seq = 'text' WHERE id = {PROGRESS}")
+    stored = place.store().load("s1")
+    assert stored is not None
+    assert (stored.state, stored.lease) == (play.state, play.lease)
+
+
 UNSEEN = {"all since"}  # nothing tells of it but that nothing is there
 
 

@@ -45,7 +45,7 @@ class Hold(msgspec.Struct, gc=False):
         ):
             return None
         data = pack_step(events, appended, record.amended, head.transcript, head.run_id)
-        first_seq = (events[0].seq if events else None) or head.seq + 1
+        first_seq = (events[0].seq if events else None) or head.seq + 1  # steps.first_seq, without its calls
         version, chain = self.version + 1, steps.link(self.chain, first_seq, None, data)
         whole = settled(head) != self.settled
         for message in appended:

@@ -96,7 +96,7 @@ def link(chain: int, first_seq: int, run_id: str | None, data: bytes) -> int:
 
 def fits(chain: int, step: Step) -> bool:
     """Is the step unchanged, and does it come right after the one with checksum `chain`?"""
-    whole = isinstance(step.data, bytes)  # damage can make other types of it
+    whole = isinstance(step.data, bytes) and isinstance(step.first_seq, int)  # damage makes other types of them
     return whole and link(chain, step.first_seq, step.run_id, step.data) == step.checksum
 
 

@@ -265,7 +265,8 @@ def _tail(connection: sqlite3.Connection, key: int, version: int, chain: int) ->
         version, chain = rows[0][0] % SHIFT, rows[0][1]
     if made is None:
         return _Tail(version, chain)
-    return _Tail(version, chain, Sealed(made[2], chain, made[1]), made[3] if rows else None)
+    until = made[3] if rows and isinstance(made[3], int | float) else None  # damage makes other types of it
+    return _Tail(version, chain, Sealed(made[2], chain, made[1]), until)
 
 
 def renew(connection: sqlite3.Connection, session_id: str, lease: Lease) -> bool:
